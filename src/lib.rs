@@ -1,0 +1,2 @@
+pub mod gate;
+pub mod time;
