@@ -1,2 +1,3 @@
+pub mod contract;
 pub mod gate;
 pub mod time;

@@ -1,1 +1,3 @@
+pub mod decimal;
 pub mod reason;
+pub mod refusal;
