@@ -15,6 +15,8 @@ pub struct Decimal {
 const SCALE_MAX: u32 = 37;
 
 impl Decimal {
+    pub const ZERO: Decimal = Decimal { mantissa: 0, scale: 0 };
+
     /// Reads a JSON number lexeme, or a string of the same grammar.
     pub fn parse(lexeme: &str) -> Option<Decimal> {
         let (digits, exponent) = match lexeme.split_once(['e', 'E']) {
