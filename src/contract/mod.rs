@@ -10,8 +10,11 @@ pub mod bounds;
 pub mod cel;
 mod compile;
 mod findings;
+pub mod fixture;
 pub mod lint;
 mod meaning;
+#[cfg(feature = "worker")]
+pub mod pack;
 pub mod raw;
 mod registry;
 mod schemas;

@@ -143,6 +143,8 @@ fn transport(transport: Transport, terms: &Terms) -> Result<(), Stop> {
     let silent_is_fine = matches!(terms.kind, SourceKind::Webhook | SourceKind::Mcp | SourceKind::Envelope);
     let ending = match transport {
         Transport::Http(status) if terms.success.contains(&i32::from(status)) && !runs_a_command => return Ok(()),
+        // A runner that carries a command's output over HTTP says 200 where the command ended well.
+        Transport::Http(200) if runs_a_command => return Ok(()),
         Transport::Exit(code) if terms.success.contains(&code) && runs_a_command => return Ok(()),
         Transport::None if silent_is_fine => return Ok(()),
         Transport::Http(status) => Some(Ending::Status(status)),

@@ -14,6 +14,7 @@ pub mod bind;
 pub mod cond;
 pub mod decimal;
 pub mod decode;
+pub mod json;
 pub mod parse;
 pub mod reason;
 pub mod refusal;

@@ -6,6 +6,7 @@
 //! failure from our own request record; there is no third.
 
 use super::bind::Bound;
+use super::json::write_string;
 use super::parse::{Kind, Node};
 use super::reason::{Reason, Stage};
 use super::refusal::{Diagnosis, FailureCode, Stop};
@@ -162,47 +163,5 @@ fn write_scalar(value: Node<'_>, out: &mut String) {
         Kind::String => write_string(value.as_str().unwrap_or_default(), out),
         Kind::Number => out.push_str(value.lexeme().unwrap_or("null")),
         Kind::Null | Kind::Array | Kind::Object => out.push_str("null"),
-    }
-}
-
-/// A JSON string by RFC 8259, section 7: quotation mark, reverse solidus and controls are escaped.
-pub(super) fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    let mut plain_from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escaped = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            0..=0x1f => "",
-            _ => continue,
-        };
-        out.push_str(&text[plain_from..at]);
-        out.push_str(escaped);
-        if escaped.is_empty() {
-            let _ = write!(out, "\\u{byte:04x}");
-        }
-        plain_from = at + 1;
-    }
-    out.push_str(&text[plain_from..]);
-    out.push('"');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expect: &str) {
-        let mut out = String::new();
-        write_string(text, &mut out);
-        assert_eq!(out, expect);
-    }
-
-    #[test]
-    fn strings_are_escaped_as_json_wants() {
-        check("", r#""""#);
-        check("plain", r#""plain""#);
-        check("a\"b\\c\n\u{1}", r#""a\"b\\c\u000a\u0001""#);
-        check("Größe 🙂", r#""Größe 🙂""#);
     }
 }
