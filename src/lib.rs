@@ -1,2 +1,3 @@
 pub mod gate;
 pub mod time;
+pub mod wire;
