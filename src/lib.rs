@@ -1,3 +1,4 @@
 pub mod contract;
 pub mod gate;
 pub mod time;
+pub mod wire;

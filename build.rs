@@ -1,0 +1,46 @@
+//! Compiles `proto/` without a `protoc`, and lists every field number for the test that holds
+//! them still.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+const FILES: [&str; 7] = [
+    "toolgate/v1/audit.proto",
+    "toolgate/v1/binding.proto",
+    "toolgate/v1/common.proto",
+    "toolgate/v1/quarantine.proto",
+    "toolgate/v1/request.proto",
+    "toolgate/v1/response.proto",
+    "toolgate/v1/retry.proto",
+];
+
+/// Messages whose derived `Debug` would print text of a response; `wire/redact.rs` has theirs.
+const HOSTILE: [&str; 4] = ["ToolResponse", "QuarantineRecord", "PlainPayload", "Header"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let set = protox::compile(FILES, ["proto"])?;
+
+    let mut lines = Vec::new();
+    for file in &set.file {
+        for message in &file.message_type {
+            for field in &message.field {
+                let kind = format!("{:?} {:?}", field.label(), field.r#type()).to_lowercase();
+                let of = field.type_name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+                lines.push(format!("{}.{} = {} {kind}{of}", message.name(), field.name(), field.number()));
+            }
+        }
+        for names in &file.enum_type {
+            for value in &names.value {
+                lines.push(format!("{}.{} = {}", names.name(), value.name(), value.number()));
+            }
+        }
+    }
+    fs::write(out.join("wire_fields.txt"), lines.join("\n") + "\n")?;
+
+    let mut config = prost_build::Config::new();
+    config.out_dir(&out).skip_debug(HOSTILE.map(|name| format!(".toolgate.v1.{name}")));
+    config.compile_fds(set)?;
+    Ok(())
+}
