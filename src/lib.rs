@@ -1,2 +1,4 @@
+#[cfg(feature = "worker")]
+pub mod config;
 pub mod gate;
 pub mod time;
