@@ -1,4 +1,6 @@
 #[cfg(feature = "worker")]
 pub mod config;
 pub mod gate;
+#[cfg(feature = "worker")]
+pub mod telemetry;
 pub mod time;

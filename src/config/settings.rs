@@ -65,7 +65,7 @@ pub(super) enum Kind {
         set: fn(&mut Config, Option<SocketAddr>),
     },
     Choice {
-        options: &'static [(&'static str, fn(&mut Config))],
+        options: &'static [Choice],
     },
 }
 
