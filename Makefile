@@ -1,0 +1,36 @@
+# `make help` lists the targets. One target directory serves them all.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.PHONY: help demo test lint bench fuzz-parse soak
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Play a bundled day through the worker and show what became of each response.
+	@scripts/setup.sh
+	@cargo run -q -- demo
+
+test: ## Format, lint, core check and all tests; the last line counts them.
+	@scripts/test.sh
+
+lint: ## Format and lint, and cargo-deny where it is installed.
+	@scripts/setup.sh
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then cargo deny --all-features check; \
+	else echo "lint: cargo-deny is not installed, so licences and advisories were not checked (cargo install --locked cargo-deny)"; fi
+
+bench: ## Measure ratios against a baseline in the same run.
+	@scripts/setup.sh
+	cargo bench --bench ratios
+
+DOCUMENTS ?= 10000000
+fuzz-parse: ## Compare the parser with its slow reference on DOCUMENTS generated documents (10 million).
+	@scripts/setup.sh
+	TOOLGATE_DOCUMENTS=$(DOCUMENTS) cargo test --test parse_agreement -- --nocapture
+
+KILLS ?= 500
+soak: ## Kill a loaded worker KILLS times with SIGKILL and account for every record.
+	@scripts/setup.sh
+	TOOLGATE_KILLS=$(KILLS) cargo test --test kill -- --nocapture
