@@ -1,0 +1,93 @@
+//! Standard output is data. A reader that goes away (`| head`) ends the program quietly.
+
+use anyhow::Result;
+use std::io::{self, IsTerminal, Write};
+
+/// Writes a line to standard output.
+///
+/// # Errors
+/// Output could not be written.
+pub fn line(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    Ok(())
+}
+
+/// Writes text as it is.
+///
+/// # Errors
+/// Output could not be written.
+pub fn text(text: &str) -> Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Was this error a reader that went away?
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
+}
+
+/// Colours, where a person looks and has not said no (<https://no-color.org>).
+#[derive(Clone, Copy, Debug)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub fn stdout() -> Paint {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Paint { on: !refused && io::stdout().is_terminal() }
+    }
+
+    pub const fn plain() -> Paint {
+        Paint { on: false }
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub fn green(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub fn red(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    pub fn yellow(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+}
+
+/// Makes bytes from outside safe to print: everything but printable ASCII becomes an escape, so
+/// that no response can move a cursor, change a title or hide text.
+pub fn escaped(bytes: &[u8], limit: usize) -> String {
+    let shown = bytes.iter().take(limit).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from);
+    let mut text: String = shown.collect::<String>().replace("\\\"", "\"").replace("\\'", "'");
+    if bytes.len() > limit {
+        text.push_str(&format!("... ({} bytes)", bytes.len()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_from_outside_cannot_steer_a_terminal() {
+        assert_eq!(escaped(b"{\"a\":\"\x1b]0;x\x07\"}\n", 100), "{\"a\":\"\\x1b]0;x\\x07\"}\\n");
+        assert_eq!(escaped("\u{202e}x".as_bytes(), 100), "\\xe2\\x80\\xaex");
+        assert_eq!(escaped(b"abcdef", 3), "abc... (6 bytes)");
+    }
+}
