@@ -1,1 +1,3 @@
+pub mod decode;
 pub mod reason;
+pub mod signature;
