@@ -1,0 +1,60 @@
+//! SHA-256 digests, written `sha256:<hex>` wherever people or JSON see them.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Reads the raw digest of a record; `None` unless it is 32 bytes long.
+    pub fn from_slice(raw: &[u8]) -> Option<Self> {
+        raw.try_into().ok().map(Self)
+    }
+
+    /// The 32 raw bytes, as records carry them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The raw bytes in a vector of their own, for a record.
+    pub fn to_vec(self) -> Vec<u8> {
+        self.0.to_vec()
+    }
+}
+
+/// `sha256:` and 64 lower-case hexadecimal digits.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_nothing_is_the_published_one() {
+        let nothing = Digest::of(b"");
+        let text = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(nothing.to_string(), text);
+        assert_eq!(format!("{nothing:?}"), text);
+        assert_eq!(Digest::from_slice(&nothing.to_vec()), Some(nothing));
+        assert_eq!(Digest::from_slice(&nothing.as_bytes()[1..]), None);
+    }
+}
