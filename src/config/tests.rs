@@ -37,7 +37,7 @@ fn every_default_passes_its_own_check_and_names_are_unique() {
     for setting in SETTINGS {
         assert!(settings::SECTIONS.iter().any(|(section, _)| *section == setting.section), "{}", setting.name());
         let mut env = map(&[("TOOLGATE_LOG_PATH", "x.db")]);
-        if let Default::Text(text) = setting.default {
+        if let Fallback::Text(text) = setting.default {
             env.insert(setting.variable(), text.to_owned());
         }
         assert_eq!(Config::parse(None, "toolgate.toml", &env).err(), None, "{}", setting.name());
