@@ -199,18 +199,15 @@ impl Config {
     /// Every setting with the text that holds for it and where that text came from, for
     /// `toolgate config show`.
     pub fn explain(sources: Sources<'_>) -> Result<Vec<Explained>, Vec<Mistake>> {
-        Config::from_sources(sources)?;
+        let config = Config::from_sources(sources)?;
         let found = source::collect(&sources, &mut Vec::new());
         let explain = |(index, setting): (usize, &'static Setting)| {
             let default = match setting.default {
                 Fallback::Text(text) | Fallback::Required(text) => text,
             };
             let origin = found.origin(index);
-            Explained {
-                setting,
-                value: found.strongest(index).unwrap_or(default).to_owned(),
-                origin: origin_name(origin),
-            }
+            let value = found.strongest(index).unwrap_or(default).replace("{group}", &config.worker.group);
+            Explained { setting, value, origin: origin_name(origin) }
         };
         Ok(SETTINGS.iter().enumerate().map(explain).collect())
     }

@@ -147,6 +147,7 @@ fn the_strongest_source_wins() {
         ["worker.instance", "worker.group", "worker.skew", "log.kind"].map(origin),
         ["flag", "environment", "file", "default"]
     );
+    assert_eq!(explained.iter().find(|e| e.setting.key == "bindings").unwrap().value, config.topics.bindings);
 }
 
 #[test]
