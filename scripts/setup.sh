@@ -31,11 +31,10 @@ fi
 # rust-toolchain.toml pins the toolchain; rustup fetches it, with clippy and rustfmt, when asked.
 wanted=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
 if command -v rustup >/dev/null; then
-    rustup show active-toolchain >/dev/null 2>&1 || rustup toolchain install >&2 || fail "rustup could not install Rust $wanted"
-    for component in clippy rustfmt; do
-        cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$component" >&2 ||
-            fail "rustup could not add $component"
-    done
+    if ! { rustc --version && cargo clippy --version && cargo fmt --version; } >/dev/null 2>&1; then
+        rustup toolchain install "$wanted" --profile minimal --component clippy --component rustfmt >&2 ||
+            fail "rustup could not install Rust $wanted"
+    fi
 fi
 found=$(cargo --version | cut -d' ' -f2) || fail "cargo does not run"
 [ "$found" = "$wanted" ] || echo "setup: Rust $wanted is pinned, $found is used; install rustup to use the pinned one" >&2

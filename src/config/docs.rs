@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::settings::{Default, SECTIONS, SETTINGS, Setting};
+use super::settings::{Fallback, SECTIONS, SETTINGS, Setting};
 
 const PREAMBLE: &str = "# Configuration
 
@@ -47,8 +47,8 @@ pub fn documentation() -> String {
 
 fn row(setting: &Setting) -> String {
     let default = match setting.default {
-        Default::Text(text) => format!("`{text}`"),
-        Default::Required(_) => "(required)".to_owned(),
+        Fallback::Text(text) => format!("`{text}`"),
+        Fallback::Required(_) => "(required)".to_owned(),
     };
     let expectation = setting.kind.expectation();
     format!("| `{}` | `{}` | {expectation} | {default} | {} |\n", setting.key, setting.variable(), setting.doc)

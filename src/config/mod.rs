@@ -13,12 +13,12 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration}
 
 pub use docs::documentation;
 pub use mistake::{Mistake, Place};
-use settings::{Default, SETTINGS};
-pub use settings::{Default as SettingDefault, Setting};
+use settings::SETTINGS;
+pub use settings::{Fallback, Setting};
 use source::{Found, Origin};
 
 /// The whole configuration, checked. It holds no secret: secrets stay in files of their own.
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Config {
     pub worker: Worker,
     pub log: Log,
@@ -29,7 +29,7 @@ pub struct Config {
     pub telemetry: Telemetry,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Worker {
     pub group: String,
     pub instance: String,
@@ -41,7 +41,7 @@ pub struct Worker {
     pub skew: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Log {
     pub kind: LogKind,
     pub path: PathBuf,
@@ -49,13 +49,13 @@ pub struct Log {
     pub accept_gap: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogKind {
     #[default]
     Embedded,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Topics {
     pub requests: String,
     pub responses: String,
@@ -66,26 +66,26 @@ pub struct Topics {
     pub bindings: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Encoding {
     pub requests: RequestEncoding,
     pub responses: ResponseEncoding,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RequestEncoding {
     #[default]
     Protobuf,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ResponseEncoding {
     #[default]
     Protobuf,
     CloudEvents,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Retention {
     pub requests: Duration,
     pub responses: Duration,
@@ -95,13 +95,13 @@ pub struct Retention {
     pub audit: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Contracts {
     pub dir: PathBuf,
     pub secrets_dir: PathBuf,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Telemetry {
     pub log_format: LogFormat,
     pub log_level: LogLevel,
@@ -109,14 +109,14 @@ pub struct Telemetry {
     pub allow_non_loopback: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogFormat {
     #[default]
     Text,
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, std::default::Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogLevel {
     Error,
     Warn,
@@ -153,13 +153,13 @@ impl Config {
         for (index, setting) in SETTINGS.iter().enumerate() {
             match (&setting.default, found.strongest(index)) {
                 (_, Some(value)) => setting.kind.apply_unchecked(&mut config, value),
-                (Default::Text(text), None) => setting.kind.apply_unchecked(&mut config, text),
-                (Default::Required(what), None) if !found.attempted(index) => mistakes.push(Mistake {
+                (Fallback::Text(text), None) => setting.kind.apply_unchecked(&mut config, text),
+                (Fallback::Required(what), None) if !found.attempted(index) => mistakes.push(Mistake {
                     place: found.section_place(setting.section, &sources),
                     key: setting.name(),
                     message: format!("missing: give {what}, or set {}", setting.variable()),
                 }),
-                (Default::Required(_), None) => {}
+                (Fallback::Required(_), None) => {}
             }
         }
         config.topics.bindings = config.topics.bindings.replace("{group}", &config.worker.group);
@@ -199,18 +199,15 @@ impl Config {
     /// Every setting with the text that holds for it and where that text came from, for
     /// `toolgate config show`.
     pub fn explain(sources: Sources<'_>) -> Result<Vec<Explained>, Vec<Mistake>> {
-        Config::from_sources(sources)?;
+        let config = Config::from_sources(sources)?;
         let found = source::collect(&sources, &mut Vec::new());
         let explain = |(index, setting): (usize, &'static Setting)| {
             let default = match setting.default {
-                Default::Text(text) | Default::Required(text) => text,
+                Fallback::Text(text) | Fallback::Required(text) => text,
             };
             let origin = found.origin(index);
-            Explained {
-                setting,
-                value: found.strongest(index).unwrap_or(default).to_owned(),
-                origin: origin_name(origin),
-            }
+            let value = found.strongest(index).unwrap_or(default).replace("{group}", &config.worker.group);
+            Explained { setting, value, origin: origin_name(origin) }
         };
         Ok(SETTINGS.iter().enumerate().map(explain).collect())
     }

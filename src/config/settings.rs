@@ -14,13 +14,13 @@ pub struct Setting {
     pub key: &'static str,
     /// One sentence for people.
     pub doc: &'static str,
-    pub default: Default,
+    pub default: Fallback,
     pub(super) kind: Kind,
 }
 
 /// What holds when a setting is written nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Default {
+pub enum Fallback {
     /// The text that would be written for it in an environment variable.
     Text(&'static str),
     /// There is no safe default; the words say what to write.
@@ -112,7 +112,7 @@ const fn row(
     default: &'static str,
     doc: &'static str,
 ) -> Setting {
-    Setting { section, key, doc, default: Default::Text(default), kind }
+    Setting { section, key, doc, default: Fallback::Text(default), kind }
 }
 
 const SECOND: u64 = 1000;
@@ -169,7 +169,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     row("log", "kind", Kind::Choice { options: &[("embedded", |c| c.log.kind = LogKind::Embedded)] }, "embedded",
         "Which log to use. `kafka` comes with a later release."),
     Setting { section: "log", key: "path", kind: Kind::Path { set: |c, v| c.log.path = v },
-        default: Default::Required("the file that holds the embedded log, such as path = \"toolgate.db\""),
+        default: Fallback::Required("the file that holds the embedded log, such as path = \"toolgate.db\""),
         doc: "The file of the embedded log. There is no default: a store should not appear where nobody expects it." },
     row("log", "partitions", Kind::Integer { min: 1, max: 1024, set: |c, v| c.log.partitions = v as u16 }, "4",
         "Partitions of each topic, used when the embedded log is created; it cannot be changed afterwards."),

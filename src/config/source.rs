@@ -243,10 +243,11 @@ impl Kind {
             Kind::Name { chars_max, .. } => format!("1 to {chars_max} letters, digits, dots, dashes or underscores"),
             Kind::Integer { min, max, .. } => format!("an integer in {min}..={max}"),
             Kind::Size { min, max, .. } => {
-                format!("a size in {}..={} such as \"64KiB\"", size_text(*min), size_text(*max))
+                format!("a size in {}..={} such as \"8MiB\"", size_text(*min), size_text(*max))
             }
             Kind::Duration { min, max, .. } => {
-                format!("a duration in {}..={} such as \"30s\"", duration_text(*min), duration_text(*max))
+                let example = if (*min..=*max).contains(&30_000) { "30s" } else { "7d" };
+                format!("a duration in {}..={} such as \"{example}\"", duration_text(*min), duration_text(*max))
             }
             Kind::Boolean { .. } => "true or false".to_owned(),
             Kind::Path { .. } => "a path".to_owned(),

@@ -37,7 +37,7 @@ fn every_default_passes_its_own_check_and_names_are_unique() {
     for setting in SETTINGS {
         assert!(settings::SECTIONS.iter().any(|(section, _)| *section == setting.section), "{}", setting.name());
         let mut env = map(&[("TOOLGATE_LOG_PATH", "x.db")]);
-        if let Default::Text(text) = setting.default {
+        if let Fallback::Text(text) = setting.default {
             env.insert(setting.variable(), text.to_owned());
         }
         assert_eq!(Config::parse(None, "toolgate.toml", &env).err(), None, "{}", setting.name());
@@ -67,7 +67,7 @@ allow_non_loopback = "yes"
             "toolgate.toml:3:21: worker.batch_records_max: 0 is out of range: write an integer in 1..=10000",
             "toolgate.toml:4:1: worker.pol_wait: unknown setting: did you mean worker.poll_wait?",
             "toolgate.toml:5:17: worker.drain_timeout: expected a duration in 0ms..=1h such as \"30s\", found integer",
-            "toolgate.toml:6:19: worker.batch_bytes_max: \"8MB\" does not fit: write a size in 1MiB..=1GiB such as \"64KiB\"",
+            "toolgate.toml:6:19: worker.batch_bytes_max: \"8MB\" does not fit: write a size in 1MiB..=1GiB such as \"8MiB\"",
             "toolgate.toml:8:2: wroker: unknown section: did you mean [worker]?",
             "toolgate.toml:12:14: telemetry.log_format: \"jsn\" is not a choice: did you mean \"json\"? It can be \"text\" or \"json\"",
             "toolgate.toml:13:22: telemetry.allow_non_loopback: expected true or false, found string",
@@ -147,6 +147,7 @@ fn the_strongest_source_wins() {
         ["worker.instance", "worker.group", "worker.skew", "log.kind"].map(origin),
         ["flag", "environment", "file", "default"]
     );
+    assert_eq!(explained.iter().find(|e| e.setting.key == "bindings").unwrap().value, config.topics.bindings);
 }
 
 #[test]
