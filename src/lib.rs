@@ -1,3 +1,7 @@
+//! toolgate: a gate between tools and AI agents.
+//!
+//! Without the feature `worker` this crate is the pure core: it judges, and touches nothing.
+
 #[cfg(feature = "worker")]
 pub mod config;
 pub mod contract;

@@ -30,7 +30,11 @@ pub(super) fn reading(draft: &Draft<'_>, codes: &[Code], findings: &mut Findings
             None
         }
         (None, _) => {
-            table.at("", "this kind of source needs an adapter table", "add adapt: with one entry for each property of the data schema");
+            table.at(
+                "",
+                "this kind of source needs an adapter table",
+                "add adapt: with one entry for each property of the data schema",
+            );
             None
         }
         (Some(raw), _) => Some(table.adapter(raw)),
@@ -71,7 +75,11 @@ impl Table<'_, '_> {
     fn shape(&mut self, raw: &RawShape, index: usize) -> Shape {
         let place = format!("/adapt/{index}");
         let when = self.conds(&raw.when, &format!("{place}/when"));
-        Shape { name: raw.shape.as_str().into(), when, fields: self.top_fields(&raw.fields, &format!("{place}/fields")) }
+        Shape {
+            name: raw.shape.as_str().into(),
+            when,
+            fields: self.top_fields(&raw.fields, &format!("{place}/fields")),
+        }
     }
 
     /// The members of the data: each must be a property of the schema, and no required one may lack.
@@ -89,9 +97,12 @@ impl Table<'_, '_> {
     }
 
     fn check_all_are_written(&mut self, shapes: &[Shape]) {
-        let written: BTreeSet<&str> = shapes.iter().flat_map(|shape| &shape.fields).map(|field| field.name.as_ref()).collect();
-        let unwritten: Vec<String> =
-            lint::properties_at(&self.draft.schemas.data, "").into_iter().filter(|name| !written.contains(name.as_str())).collect();
+        let written: BTreeSet<&str> =
+            shapes.iter().flat_map(|shape| &shape.fields).map(|field| field.name.as_ref()).collect();
+        let unwritten: Vec<String> = lint::properties_at(&self.draft.schemas.data, "")
+            .into_iter()
+            .filter(|name| !written.contains(name.as_str()))
+            .collect();
         for name in unwritten {
             let message = format!("the property {name} of {} is never written", self.draft.raw.data);
             self.at("/adapt", message, format!("add {name}: {{from: ...}}, or remove it from the schema"));
@@ -115,7 +126,12 @@ impl Table<'_, '_> {
         let steps = self.steps(raw, place)?;
         let walks = matches!(
             origin,
-            Origin::Count { .. } | Origin::EachItem { .. } | Origin::EachObject { .. } | Origin::FindObject { .. } | Origin::Object(_) | Origin::Const(_)
+            Origin::Count { .. }
+                | Origin::EachItem { .. }
+                | Origin::EachObject { .. }
+                | Origin::FindObject { .. }
+                | Origin::Object(_)
+                | Origin::Const(_)
         );
         let has_steps = raw.capture.is_some() || !raw.replace.is_empty() || raw.map.is_some() || raw.convert.is_some();
         if walks && has_steps {
@@ -143,7 +159,11 @@ impl Table<'_, '_> {
         let origins = given.iter().filter(|given| **given).count();
         let nested_only = origins == 0 && raw.fields.is_some();
         if origins != 1 && !nested_only {
-            self.at(place, "a field has exactly one origin", "use one of from, request, const, header, count, each, find, sum, fields");
+            self.at(
+                place,
+                "a field has exactly one origin",
+                "use one of from, request, const, header, count, each, find, sum, fields",
+            );
             return None;
         }
         self.check_companions(raw, place);
@@ -190,7 +210,9 @@ impl Table<'_, '_> {
             let at = self.pointer(at, &format!("{place}/find"))?;
             return match (nested, &raw.take) {
                 (Some(fields), None) => Some(Origin::FindObject { at, filter, fields }),
-                (None, Some(take)) => Some(Origin::FindScalar { at, filter, take: self.pointer(take, &format!("{place}/take"))? }),
+                (None, Some(take)) => {
+                    Some(Origin::FindScalar { at, filter, take: self.pointer(take, &format!("{place}/take"))? })
+                }
                 (Some(_), Some(_)) | (None, None) => {
                     self.at(place, "find needs either take or fields", "take: for a scalar, fields: for an object");
                     None
@@ -224,14 +246,24 @@ impl Table<'_, '_> {
             Some(pattern) => {
                 let regex = self.regex(pattern, &format!("{place}/capture"))?;
                 if regex.captures_len() != 2 {
-                    self.at(&format!("{place}/capture"), "the pattern must have exactly one capture group", "write (?:...) for the other groups");
+                    self.at(
+                        &format!("{place}/capture"),
+                        "the pattern must have exactly one capture group",
+                        "write (?:...) for the other groups",
+                    );
                 }
                 Some(regex)
             }
         };
-        let map = raw.map.as_ref().map(|map| map.iter().map(|(from, to)| (from.as_str().into(), to.clone())).collect::<Vec<(Box<str>, Value)>>());
+        let map = raw.map.as_ref().map(|map| {
+            map.iter().map(|(from, to)| (from.as_str().into(), to.clone())).collect::<Vec<(Box<str>, Value)>>()
+        });
         if map.iter().flatten().any(|(_, to)| to.is_array() || to.is_object()) {
-            self.at(&format!("{place}/map"), "a table maps scalars to scalars", "lists and objects can't be written this way");
+            self.at(
+                &format!("{place}/map"),
+                "a table maps scalars to scalars",
+                "lists and objects can't be written this way",
+            );
         }
         let replace = raw.replace.iter().map(|(from, to)| (from.as_str().into(), to.as_str().into())).collect();
         if raw.replace.contains_key("") {
@@ -259,7 +291,9 @@ impl Table<'_, '_> {
         RegexBuilder::new(&format!(r"\A(?:{pattern})\z"))
             .size_limit(PATTERN_BYTES_MAX)
             .build()
-            .map_err(|error| self.at(place, format!("the pattern does not compile: {error}"), "toolgate anchors it at both ends"))
+            .map_err(|error| {
+                self.at(place, format!("the pattern does not compile: {error}"), "toolgate anchors it at both ends")
+            })
             .ok()
     }
 
@@ -278,14 +312,22 @@ impl Table<'_, '_> {
         if let Some(name) = &raw.kind {
             match JsonType::named(name) {
                 Some(kind) => tests.push(Test::Type(kind)),
-                None => self.at(place, format!("{name} is not a JSON type"), "use null, boolean, integer, number, string, array or object"),
+                None => self.at(
+                    place,
+                    format!("{name} is not a JSON type"),
+                    "use null, boolean, integer, number, string, array or object",
+                ),
             }
         }
         tests.extend(raw.present.map(Test::Present));
         tests.extend(raw.not_empty.map(Test::NotEmpty));
         tests.extend(raw.null.map(Test::Null));
         if tests.is_empty() {
-            self.at(place, "the condition tests nothing", "add equals, one_of, matches, type, present, not_empty or null");
+            self.at(
+                place,
+                "the condition tests nothing",
+                "add equals, one_of, matches, type, present, not_empty or null",
+            );
         }
         Some(Cond { at, tests })
     }
@@ -301,7 +343,10 @@ impl Table<'_, '_> {
                 let mut table: Vec<(Box<str>, FailureCode)> = Vec::new();
                 for (vendor, name) in &by.map {
                     let entry = format!("{place}/by/map/{}", escape(vendor));
-                    table.extend(known_code(self.draft, codes, name, &entry, self.findings).map(|code| (vendor.as_str().into(), code)));
+                    table.extend(
+                        known_code(self.draft, codes, name, &entry, self.findings)
+                            .map(|code| (vendor.as_str().into(), code)),
+                    );
                 }
                 Some((at, table))
             }

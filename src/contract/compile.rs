@@ -48,7 +48,8 @@ pub fn load(folder: &dyn Folder) -> Result<Contract, Vec<Finding>> {
 }
 
 fn try_load(folder: &dyn Folder, findings: &mut Findings) -> Option<Contract> {
-    let text = folder.read(FILE).map_err(|why| findings.file(FILE, why, "every contract version has a contract.yaml")).ok()?;
+    let text =
+        folder.read(FILE).map_err(|why| findings.file(FILE, why, "every contract version has a contract.yaml")).ok()?;
     let marked = Marked::parse(&text)
         .map_err(|(place, why)| findings.push(FILE, place, "", why, "the file must be one YAML document"))
         .ok()?;
@@ -124,11 +125,20 @@ fn codes(draft: &Draft<'_>, findings: &mut Findings) -> Vec<Code> {
     let retried = draft.raw.retry.as_ref().map(|retry| retry.on.as_slice()).unwrap_or_default();
     let mut codes: Vec<Code> = FailureCode::COMMON
         .into_iter()
-        .map(|code| Code { about: common_meaning(&code).into(), retryable: retried.iter().any(|name| name == code.as_str()), code })
+        .map(|code| Code {
+            about: common_meaning(&code).into(),
+            retryable: retried.iter().any(|name| name == code.as_str()),
+            code,
+        })
         .collect();
     for (name, raw) in &draft.raw.codes {
         if codes.iter().any(|known| known.code.as_str() == name) {
-            findings.at(draft.marked, &format!("/codes/{name}"), format!("{name} is a common code already"), "remove it or choose another name");
+            findings.at(
+                draft.marked,
+                &format!("/codes/{name}"),
+                format!("{name} is a common code already"),
+                "remove it or choose another name",
+            );
             continue;
         }
         let retryable = raw.retryable || retried.contains(name);
@@ -204,7 +214,12 @@ fn retry(draft: &Draft<'_>, codes: &[Code], findings: &mut Findings) -> Option<R
                 findings.at(draft.marked, &pointer, "UNAUTHORIZED can't be retried", help);
             }
             Some(FailureCode::Expired) => {
-                findings.at(draft.marked, &pointer, "EXPIRED can't be retried", "the request's deadline has passed by then");
+                findings.at(
+                    draft.marked,
+                    &pointer,
+                    "EXPIRED can't be retried",
+                    "the request's deadline has passed by then",
+                );
             }
             Some(code) => on.push(code),
             None => {}
@@ -223,7 +238,11 @@ fn retry(draft: &Draft<'_>, codes: &[Code], findings: &mut Findings) -> Option<R
     })
 }
 
-fn result_bounds(draft: &Draft<'_>, selection: &crate::gate::select::Selection, findings: &mut Findings) -> Option<Bounds> {
+fn result_bounds(
+    draft: &Draft<'_>,
+    selection: &crate::gate::select::Selection,
+    findings: &mut Findings,
+) -> Option<Bounds> {
     let selected: Vec<&str> = selection.members.iter().map(|selected| selected.member.name.as_ref()).collect();
     let bounds = bounds::bounds(&draft.schemas.data, &selected)
         .map_err(|why| findings.file(&draft.raw.data, why.to_string(), "bound every selected field"))
@@ -232,7 +251,12 @@ fn result_bounds(draft: &Draft<'_>, selection: &crate::gate::select::Selection, 
     let limit = selection.result_bytes_max as u64;
     if whole > limit {
         let message = format!("the largest result that the schema admits has {whole} bytes; the limit is {limit}");
-        findings.at(draft.marked, "/limits/result_bytes_max", message, "bound the schema tighter, select less, or raise limits.result_bytes_max");
+        findings.at(
+            draft.marked,
+            "/limits/result_bytes_max",
+            message,
+            "bound the schema tighter, select less, or raise limits.result_bytes_max",
+        );
     }
     Some(Bounds { result_bytes_max: whole, ..bounds })
 }
@@ -251,7 +275,8 @@ pub(super) fn check_bound_by(draft: &Draft<'_>, content_binds: usize, findings: 
 
 /// Every token of the pointers and names that the contract knows, for unmasked diagnoses.
 pub(super) fn known_names(draft: &Draft<'_>) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = ["tool", "request_id", "outcome", "data", "error", "code", "retryable"].map(str::to_owned).into();
+    let mut names: BTreeSet<String> =
+        ["tool", "request_id", "outcome", "data", "error", "code", "retryable"].map(str::to_owned).into();
     collect_property_names(&draft.schemas.data, &mut names);
     if let Some(envelope) = &draft.schemas.own_envelope {
         collect_property_names(envelope, &mut names);
@@ -270,7 +295,10 @@ fn collect_property_names(schema: &serde_json::Value, names: &mut BTreeSet<Strin
                 pending.extend(members.values());
             }
             serde_json::Value::Array(items) => pending.extend(items),
-            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) | serde_json::Value::String(_) => {}
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => {}
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use super::Contract;
 use crate::gate::admit::SecretStore;
-use crate::gate::decimal::same_number;
+use crate::gate::cond::same_value;
+use crate::gate::decode::{NewRequest, RawResponse};
 use crate::gate::json::write_node;
 use crate::gate::parse::{Kind, Node, Tape};
 use crate::gate::signature::Secret;
-use crate::gate::{Bench, Case, Stop};
-use crate::request::Announced;
+use crate::gate::{Bench, Case, Request, Stop};
 use crate::time::Timestamp;
 use crate::wire::json::{self, JsonMistake};
 use crate::wire::v1;
@@ -86,7 +86,8 @@ impl Fixture {
     }
 
     fn of(name: &str, class: Class, node: Node<'_>, body: Vec<u8>) -> Result<Fixture, JsonMistake> {
-        let lacks = |what: &str| JsonMistake { at: what.into(), message: "is missing in case.json and default.json".into() };
+        let lacks =
+            |what: &str| JsonMistake { at: what.into(), message: "is missing in case.json and default.json".into() };
         let request = json::request(node.get("request").ok_or_else(|| lacks("request"))?)?;
         let mut response = v1::ToolResponse {
             request_id: request.request_id.clone(),
@@ -110,7 +111,9 @@ impl Fixture {
 
 fn read_secrets(node: Node<'_>) -> Result<Secrets, JsonMistake> {
     let secret = |(name, value): (&str, Node<'_>)| match value.as_str() {
-        Some(text) => Ok((name.to_owned(), Secret::new(text.as_bytes().to_vec()))),
+        Some(text) => Secret::new(text)
+            .map(|secret| (name.to_owned(), secret))
+            .ok_or_else(|| JsonMistake { at: format!("secrets.{name}"), message: "is empty".into() }),
         None => Err(JsonMistake { at: format!("secrets.{name}"), message: "must be a string".into() }),
     };
     node.members().map(secret).collect::<Result<_, _>>().map(Secrets)
@@ -165,10 +168,10 @@ fn merge(defaults: Node<'_>, case: Node<'_>) -> String {
 /// # Errors
 /// How the outcome differs from the expected one, in the contract's words.
 pub fn run(contract: &Contract, fixture: &Fixture) -> Result<(), String> {
-    let announced = Announced::from_message(&fixture.request).map_err(|why| format!("request: {why}"))?;
-    let response = crate::gate::decode::RawResponse::from_message(fixture.response.clone()).map_err(|why| format!("response: {why}"))?;
+    let announced = NewRequest::from_message(fixture.request.clone()).map_err(|why| format!("request: {why}"))?;
+    let response = RawResponse::from_message(fixture.response.clone()).map_err(|why| format!("response: {why}"))?;
     let mut arguments = Tape::default();
-    let request = announced.view(&mut arguments)?;
+    let request = Request::announced(&announced, &mut arguments).map_err(|why| format!("request.arguments: {why}"))?;
     let mut bench = Bench::default();
     let case = Case { response: &response, request, contract, secrets: &fixture.secrets, now: fixture.now };
     let decision = crate::gate::decide(&case, &mut bench).map(|result| result.as_str().to_owned());
@@ -215,7 +218,9 @@ pub fn describe(stop: &Stop) -> String {
         Stop::Failed(failure) => (format!("failed code {}", failure.code.as_str()), &failure.diagnosis),
     };
     let mut line = head;
-    for (label, value) in [("at", &diagnosis.instance_path), ("keyword", &diagnosis.keyword), ("wants", &diagnosis.expected)] {
+    for (label, value) in
+        [("at", &diagnosis.instance_path), ("keyword", &diagnosis.keyword), ("wants", &diagnosis.expected)]
+    {
         if !value.is_empty() {
             line.push_str(&format!(" {label} {value}"));
         }
@@ -235,16 +240,4 @@ fn same_data(expected: Option<&str>, result: &str) -> Result<(), String> {
     let mut shown = String::new();
     write_node(data, &mut shown);
     Err(format!("expected data {expected}, the agent gets {shown}"))
-}
-
-/// Are these the same JSON value, with numbers compared by every digit and members in any order?
-pub fn same_value(a: Node<'_>, b: Node<'_>) -> bool {
-    match (a.kind(), b.kind()) {
-        (Kind::Number, Kind::Number) => same_number(a.lexeme().unwrap_or_default(), b.lexeme().unwrap_or_default()),
-        (Kind::Array, Kind::Array) => a.len() == b.len() && a.items().zip(b.items()).all(|(a, b)| same_value(a, b)),
-        (Kind::Object, Kind::Object) => {
-            a.len() == b.len() && a.members().all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
-        }
-        (a_kind, b_kind) => a_kind == b_kind && a.as_str() == b.as_str(),
-    }
 }

@@ -49,7 +49,9 @@ pub(super) fn data_pointer(draft: &Draft<'_>, raw: &str, place: &str, findings: 
 
 pub(super) fn pointer(draft: &Draft<'_>, raw: &str, place: &str, findings: &mut Findings) -> Option<Pointer> {
     Pointer::parse(raw)
-        .map_err(|error| findings.at(draft.marked, place, error.to_string(), "RFC 6901: /member/0/other, with ~1 for / and ~0 for ~"))
+        .map_err(|error| {
+            findings.at(draft.marked, place, error.to_string(), "RFC 6901: /member/0/other, with ~1 for / and ~0 for ~")
+        })
         .ok()
 }
 
@@ -71,7 +73,12 @@ fn bind(draft: &Draft<'_>, raw: &RawBind, place: &str, findings: &mut Findings) 
         (Some(rest), _) => Other::Argument(pointer(draft, rest, &place, findings)?),
         (None, Some(rest)) => Other::Data(data_pointer(draft, rest, &place, findings)?),
         (None, None) => {
-            findings.at(draft.marked, &place, format!("{target} is neither an argument nor a data field"), "write /arguments/... or /data/...");
+            findings.at(
+                draft.marked,
+                &place,
+                format!("{target} is neither an argument nor a data field"),
+                "write /arguments/... or /data/...",
+            );
             return None;
         }
     };
@@ -86,7 +93,12 @@ fn fresh(draft: &Draft<'_>, raw: &RawFresh, index: usize, findings: &mut Finding
         .iter()
         .any(|schema| schema.get("format").and_then(Value::as_str) == Some("date-time"));
     if !is_time {
-        findings.at(draft.marked, &place, format!("{} is not of format date-time", raw.at), "freshness needs a time with an offset");
+        findings.at(
+            draft.marked,
+            &place,
+            format!("{} is not of format date-time", raw.at),
+            "freshness needs a time with an offset",
+        );
     }
     if raw.max_age.is_none() && raw.not_before_request.is_none() {
         findings.at(draft.marked, &place, "no age is demanded", "add max_age, or not_before_request");
@@ -102,11 +114,15 @@ fn fresh(draft: &Draft<'_>, raw: &RawFresh, index: usize, findings: &mut Finding
 /// The top-level arguments that the contract compares with or copies: only these are kept of a request.
 pub(super) fn arguments(draft: &Draft<'_>) -> BTreeSet<String> {
     let raw = draft.raw;
-    let targets = raw.bind.iter().flat_map(|bind| [&bind.equals, &bind.member_of, &bind.prefix, &bind.at_least]).flatten();
-    let mut names: BTreeSet<String> = targets.filter_map(|target| first_token(target.strip_prefix("/arguments")?)).collect();
+    let targets =
+        raw.bind.iter().flat_map(|bind| [&bind.equals, &bind.member_of, &bind.prefix, &bind.at_least]).flatten();
+    let mut names: BTreeSet<String> =
+        targets.filter_map(|target| first_token(target.strip_prefix("/arguments")?)).collect();
     super::adapting::for_each_request_pointer(raw, &mut |pointer| names.extend(first_token(pointer)));
     for rule in &raw.rules {
-        names.extend(Rule::compile(&rule.id, &rule.cel).ok().into_iter().flat_map(|rule| rule.arguments()));
+        names.extend(
+            Rule::compile(&rule.id, &rule.cel).ok().into_iter().flat_map(|rule| rule.arguments().collect::<Vec<_>>()),
+        );
     }
     names
 }

@@ -158,7 +158,9 @@ fn read_fixtures(dir: &Path) -> (Vec<Fixture>, Vec<FixtureFailure>) {
         }
     };
     for class in fixture::Class::ALL {
-        for case in sorted_entries(&dir.join(class.folder())).unwrap_or_default().into_iter().filter(|path| path.is_dir()) {
+        for case in
+            sorted_entries(&dir.join(class.folder())).unwrap_or_default().into_iter().filter(|path| path.is_dir())
+        {
             let name = format!("{}/{}", class.folder(), case.file_name().unwrap_or_default().to_string_lossy());
             match read_fixture(&case, &name, class, &defaults) {
                 Ok(fixture) => fixtures.push(fixture),

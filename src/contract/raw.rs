@@ -464,8 +464,9 @@ impl Millis {
 impl<'de> Deserialize<'de> for Millis {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Millis::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration; write 250ms, 30s, 5m, 24h or 30d")))
+        Millis::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!("{text:?} is no duration; write 250ms, 30s, 5m, 24h or 30d"))
+        })
     }
 }
 
@@ -493,7 +494,9 @@ mod tests {
 
     #[test]
     fn durations_read_as_people_write_them() {
-        for (text, millis) in [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("24h", 86_400_000), ("30d", 2_592_000_000)] {
+        for (text, millis) in
+            [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("24h", 86_400_000), ("30d", 2_592_000_000)]
+        {
             assert_eq!(Millis::parse(text), Some(Millis(millis)));
         }
         for text in ["", "5", "m", "5 m", "-5m", "5M", "99999999999999999999s", "4000d", "1.5h"] {

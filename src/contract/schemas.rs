@@ -64,7 +64,12 @@ impl Schemas {
                 Schemas { data, own_envelope: None, source_text }
             }
             Some(_) if raw.source.kind != SourceKind::Envelope => {
-                findings.at(marked, "/envelope", "only sources of kind envelope send an envelope of their own", "remove envelope:, or change source.kind");
+                findings.at(
+                    marked,
+                    "/envelope",
+                    "only sources of kind envelope send an envelope of their own",
+                    "remove envelope:, or change source.kind",
+                );
                 return None;
             }
             Some(file) => {
@@ -91,7 +96,9 @@ impl Schemas {
         let file = draft.raw.envelope.as_ref().unwrap_or(&draft.raw.data);
         let mut compiled = |outcome: &str| -> Option<Validator<TapeJson>> {
             let branch = branch_of(&filled, outcome).map(|branch| standalone(&branch, &filled));
-            let validator = branch.ok_or_else(|| format!("no branch has the constant outcome {outcome}")).and_then(|schema| build(&schema));
+            let validator = branch
+                .ok_or_else(|| format!("no branch has the constant outcome {outcome}"))
+                .and_then(|schema| build(&schema));
             validator.map_err(|why| findings.file(file, why, "")).ok()
         };
         let (success, failure) = (compiled("success"), compiled("failure"));
@@ -112,7 +119,13 @@ fn read_schema(folder: &dyn Folder, file: &str, findings: &mut Findings) -> Opti
     let mut tape = Tape::default();
     if let Err(error) = tape.parse(text.as_bytes(), &limits) {
         let place = place_of(&text, error.offset);
-        findings.push(file, place, "", format!("{}: {}", error.reason, error.what), "the file must be one JSON document");
+        findings.push(
+            file,
+            place,
+            "",
+            format!("{}: {}", error.reason, error.what),
+            "the file must be one JSON document",
+        );
         return None;
     }
     let value = serde_json::from_str(&text).map_err(|error| findings.file(file, error.to_string(), "")).ok()?;
@@ -168,7 +181,8 @@ fn data_of(envelope: &Value) -> Option<Value> {
 /// own, so that `#/$defs/...` inside it keeps its meaning.
 fn fill_template(tool: &str, data: &Value, own_codes: &[&str]) -> Value {
     let mut envelope = parse_own(ENVELOPE_TEMPLATE);
-    let mut codes: Vec<String> = crate::gate::refusal::FailureCode::COMMON.iter().map(|code| code.as_str().to_owned()).collect();
+    let mut codes: Vec<String> =
+        crate::gate::refusal::FailureCode::COMMON.iter().map(|code| code.as_str().to_owned()).collect();
     codes.extend(own_codes.iter().map(|&code| code.to_owned()));
     for branch in envelope.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(slot) = branch.pointer_mut("/properties/tool") {

@@ -11,7 +11,11 @@ const RESULT_BYTES_MAX: u64 = 8192;
 pub(super) fn selection(draft: &Draft<'_>, findings: &mut Findings) -> Selection {
     let shapes = Shapes { root: &draft.schemas.data, text: draft.text };
     let Shape::Object(declared) = shapes.of(&draft.schemas.data, "") else {
-        findings.file(&draft.raw.data, "the data schema declares no properties", "a result is an object with named facts");
+        findings.file(
+            &draft.raw.data,
+            "the data schema declares no properties",
+            "a result is an object with named facts",
+        );
         return Selection { members: Vec::new(), result_bytes_max: 0 };
     };
     let members = match &draft.raw.select {
@@ -22,7 +26,12 @@ pub(super) fn selection(draft: &Draft<'_>, findings: &mut Findings) -> Selection
     Selection { members, result_bytes_max }
 }
 
-fn chosen(draft: &Draft<'_>, mut declared: Vec<Member>, entries: &[RawSelect], findings: &mut Findings) -> Vec<Selected> {
+fn chosen(
+    draft: &Draft<'_>,
+    mut declared: Vec<Member>,
+    entries: &[RawSelect],
+    findings: &mut Findings,
+) -> Vec<Selected> {
     let mut members = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
         let names: Vec<(&String, bool)> = match entry {

@@ -36,7 +36,8 @@ impl Shapes<'_> {
             };
             return Shape::Object(members.into_iter().map(member).collect());
         }
-        let items: Vec<&Value> = parts.iter().filter_map(|part| part.get("items")).filter(|items| items.is_object()).collect();
+        let items: Vec<&Value> =
+            parts.iter().filter_map(|part| part.get("items")).filter(|items| items.is_object()).collect();
         if !items.is_empty() && depth < DEPTH_MAX {
             return Shape::Array(Box::new(self.of_all(&items, &format!("{pointer}/*"), depth + 1)));
         }

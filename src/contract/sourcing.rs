@@ -1,9 +1,9 @@
 //! Compiles `source:` and `limits:`: how the tool answers, and what the parser may meet.
 
+use super::Code;
 use super::compile::{Draft, known_code};
 use super::findings::Findings;
 use super::raw::{RawEmpty, RawMark, Scheme, SourceKind};
-use super::Code;
 use crate::gate::admit::{Ending, Failures, SignatureTerms, Terms};
 use crate::gate::parse::{Grammar, Limits, TextPattern};
 use crate::gate::refusal::FailureCode;
@@ -28,16 +28,31 @@ pub(super) fn grammar(draft: &Draft<'_>, findings: &mut Findings) -> Option<Gram
         (Some(text), SourceKind::Text) => match TextPattern::compile(&text.pattern, &text.counts) {
             Ok(pattern) => Some(Grammar { limits, text: Some(pattern) }),
             Err(error) => {
-                findings.at(draft.marked, "/source/text", error.to_string(), "the pattern is matched against the whole output");
+                findings.at(
+                    draft.marked,
+                    "/source/text",
+                    error.to_string(),
+                    "the pattern is matched against the whole output",
+                );
                 None
             }
         },
         (None, SourceKind::Text) => {
-            findings.at(draft.marked, "/source", "a text source needs text.pattern", "add text: {pattern: ...} for the whole output");
+            findings.at(
+                draft.marked,
+                "/source",
+                "a text source needs text.pattern",
+                "add text: {pattern: ...} for the whole output",
+            );
             None
         }
         (Some(_), _) => {
-            findings.at(draft.marked, "/source/text", "only sources of kind text have a pattern", "remove text:, or use kind: text");
+            findings.at(
+                draft.marked,
+                "/source/text",
+                "only sources of kind text have a pattern",
+                "remove text:, or use kind: text",
+            );
             None
         }
         (None, _) => Some(Grammar { limits, text: None }),
@@ -118,13 +133,25 @@ fn signature(draft: &Draft<'_>, findings: &mut Findings) -> Option<Option<Signat
     let Some(raw) = &draft.raw.source.signature else { return Some(None) };
     let scheme = match (raw.scheme, &raw.header) {
         (Scheme::StandardWebhooks, None) => Signature::StandardWebhooks,
-        (Scheme::TimestampedHmac, Some(header)) => Signature::TimestampedHmac { header: header.to_ascii_lowercase() },
+        (Scheme::TimestampedHmac, Some(header)) => {
+            Signature::TimestampedHmac { header: header.to_ascii_lowercase().into() }
+        }
         (Scheme::StandardWebhooks, Some(_)) => {
-            findings.at(draft.marked, "/source/signature/header", "Standard Webhooks fixes its header names", "remove header:");
+            findings.at(
+                draft.marked,
+                "/source/signature/header",
+                "Standard Webhooks fixes its header names",
+                "remove header:",
+            );
             return None;
         }
         (Scheme::TimestampedHmac, None) => {
-            findings.at(draft.marked, "/source/signature", "timestamped_hmac needs the name of its header", "add header: x-signature");
+            findings.at(
+                draft.marked,
+                "/source/signature",
+                "timestamped_hmac needs the name of its header",
+                "add header: x-signature",
+            );
             return None;
         }
     };

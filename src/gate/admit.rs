@@ -114,8 +114,8 @@ pub fn admit<'a>(
     secrets: &dyn SecretStore,
     now: Timestamp,
 ) -> Result<Admitted<'a>, Stop> {
-    let body = response.body.as_slice();
-    transport(response.transport, terms)?;
+    let body = response.body().expose();
+    transport(response.transport(), terms)?;
     if body.len() > terms.body_bytes_max {
         let expected = format!("at most {} bytes", terms.body_bytes_max);
         return Err(refuse(Reason::TooLarge, "limits.body_bytes_max", expected));
@@ -124,7 +124,7 @@ pub fn admit<'a>(
         return Err(refuse(Reason::EmptyBody, "source.empty", "a body".into()));
     }
     if !body.is_empty() {
-        media_type(response.content_type.as_deref(), terms)?;
+        media_type(response.content_type(), terms)?;
     }
     if let Some(signature) = &terms.signature {
         verify(response, body, signature, secrets, now)?;
@@ -217,15 +217,14 @@ fn verify(
     now: Timestamp,
 ) -> Result<(), Stop> {
     // A missing secret is our own mistake; refusing is the only safe answer to it.
+    let received = response.received_at().unwrap_or(now);
     let known: Vec<Secret> = terms.secrets.iter().filter_map(|name| secrets.secret(name).cloned()).collect();
-    terms
-        .scheme
-        .verify(&response.headers, body, &known, now, terms.tolerance_ms)
-        .map(|_signed_at| ())
-        .map_err(|refusal| {
+    terms.scheme.verify(response.headers(), body, &known, received, terms.tolerance_ms).map(|_signed_at| ()).map_err(
+        |refusal| {
             let diagnosis = Diagnosis { keyword: "source.signature".into(), ..Diagnosis::of(refusal.detail) };
             Stop::refuse(Stage::Admit, refusal.reason, diagnosis)
-        })
+        },
+    )
 }
 
 /// Takes off exactly what the contract declares in front of the document, nothing fuzzy.

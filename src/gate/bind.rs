@@ -5,12 +5,12 @@
 //! lower bounds, issuer, freshness and the contract's rules. Afterwards the result speaks of what
 //! was asked for. It does not prove that the source tells the truth, nor permit any action.
 
+use super::Request;
 use super::decimal::{Decimal, same_number};
 use super::parse::{Kind, Node, Pointer};
 use super::reason::{Reason, Stage};
 use super::refusal::{Diagnosis, Stop};
 use super::validate::Envelope;
-use super::Request;
 use crate::contract::cel::Rule;
 use crate::time::Timestamp;
 use std::cmp::Ordering;
@@ -118,7 +118,9 @@ impl Bind {
         }
         let (reason, detail) = match self.relation {
             Relation::AtLeast => (Reason::Stale, "the evidence lies below the lower bound"),
-            Relation::Equals | Relation::In | Relation::Prefix => (Reason::BindingMismatch, Reason::BindingMismatch.summary()),
+            Relation::Equals | Relation::In | Relation::Prefix => {
+                (Reason::BindingMismatch, Reason::BindingMismatch.summary())
+            }
         };
         Err(refuse(reason, self.relation.keyword(), &self.data, place, detail))
     }
@@ -187,15 +189,33 @@ impl Issuer {
 impl Fresh {
     fn check(&self, data: Node<'_>, request: &Request<'_>, now: Timestamp) -> Result<(), Stop> {
         let Some(node) = data.pointer(&self.at) else {
-            return Err(refuse(Reason::Stale, "fresh", &self.at, "a time".into(), "the time that freshness needs is absent"));
+            return Err(refuse(
+                Reason::Stale,
+                "fresh",
+                &self.at,
+                "a time".into(),
+                "the time that freshness needs is absent",
+            ));
         };
         let Some(time) = node.as_str().and_then(Timestamp::parse_rfc3339) else {
-            return Err(refuse(Reason::Stale, "fresh", &self.at, "a time".into(), "the time that freshness needs is no time"));
+            return Err(refuse(
+                Reason::Stale,
+                "fresh",
+                &self.at,
+                "a time".into(),
+                "the time that freshness needs is no time",
+            ));
         };
         let age_ms = now.millis_since(time);
         if age_ms < -self.max_skew_ms {
             let expected = format!("at most {} ms ahead of the clock", self.max_skew_ms);
-            return Err(refuse(Reason::FutureDated, "fresh.max_skew", &self.at, expected, Reason::FutureDated.summary()));
+            return Err(refuse(
+                Reason::FutureDated,
+                "fresh.max_skew",
+                &self.at,
+                expected,
+                Reason::FutureDated.summary(),
+            ));
         }
         if let Some(max) = self.max_age_ms.filter(|max| age_ms > *max) {
             let expected = format!("at most {max} ms old");

@@ -121,3 +121,16 @@ pub fn equals(node: Node<'_>, value: &Value) -> bool {
         }
     }
 }
+
+/// Are these the same JSON value, as JSON Schema means it: numbers by value, members in any order?
+/// The parser has bounded the depth.
+pub fn same_value(a: Node<'_>, b: Node<'_>) -> bool {
+    match (a.kind(), b.kind()) {
+        (Kind::Number, Kind::Number) => same_number(a.lexeme().unwrap_or_default(), b.lexeme().unwrap_or_default()),
+        (Kind::Array, Kind::Array) => a.len() == b.len() && a.items().zip(b.items()).all(|(a, b)| same_value(a, b)),
+        (Kind::Object, Kind::Object) => {
+            a.len() == b.len() && a.members().all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
+        }
+        (a_kind, b_kind) => a_kind == b_kind && a.as_str() == b.as_str(),
+    }
+}

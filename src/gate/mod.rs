@@ -31,8 +31,8 @@ pub use select::AgentResult;
 use crate::contract::Contract;
 use crate::time::Timestamp;
 use admit::SecretStore;
-use decode::RawResponse;
-use parse::{Node, Tape};
+use decode::{NewRequest, RawResponse};
+use parse::{Limits, Node, ParseError, Tape};
 
 /// The outstanding request, as the stages see it: our own record, never the response's word.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +46,32 @@ pub struct Request<'a> {
     pub rpc_id: RpcId<'a>,
 }
 
+impl<'a> Request<'a> {
+    /// An announced request, with its arguments parsed onto `tape`.
+    ///
+    /// # Errors
+    /// The arguments are no JSON object within the limits of a request.
+    pub fn announced(request: &'a NewRequest, tape: &'a mut Tape) -> Result<Request<'a>, ParseError> {
+        let rpc_id = request.rpc_id.as_deref().map_or(RpcId::RequestId(&request.request_id), RpcId::Json);
+        let arguments = arguments(&request.arguments, tape)?;
+        Ok(Request { id: &request.request_id, tool: &request.tool, issued_at: request.issued_at, arguments, rpc_id })
+    }
+}
+
+/// Parses the arguments that are kept of a request; none where it has none.
+///
+/// # Errors
+/// They are no JSON document within the limits of a request.
+pub fn arguments<'a>(json: &'a [u8], tape: &'a mut Tape) -> Result<Option<Node<'a>>, ParseError> {
+    if json.is_empty() {
+        return Ok(None);
+    }
+    tape.parse(json, &Limits::default()).map(|document| Some(document.root()))
+}
+
 /// One judgement: a response, the request that it claims to answer, the contract, and the moment.
 #[derive(Clone, Copy)]
+#[allow(missing_debug_implementations, reason = "it leads to secrets and to a response")]
 pub struct Case<'a> {
     pub response: &'a RawResponse,
     pub request: Request<'a>,
@@ -77,7 +101,7 @@ pub fn decide<'a>(case: &Case<'a>, bench: &'a mut Bench) -> Result<AgentResult<'
     let parsed = parse::parse(&admitted, &contract.grammar, &mut bench.document)?;
     let reading = &contract.reading;
     let candidate =
-        adapt::adapt(&parsed, reading, &contract.terms.failures, request, &response.headers, &mut bench.candidate)?;
+        adapt::adapt(&parsed, reading, &contract.terms.failures, request, response.headers(), &mut bench.candidate)?;
     let envelope = validate::validate(&candidate, &contract.envelope)?;
     let bound = bind::bind(&envelope, &contract.semantics, request, *now)?;
     select::select(&bound, &contract.selection, request, &mut bench.out)

@@ -5,13 +5,13 @@
 //! the schema has closed its type. The other constructor of an [`AgentResult`] writes the fixed
 //! failure from our own request record; there is no third.
 
+use super::Request;
 use super::bind::Bound;
 use super::json::write_string;
 use super::parse::{Kind, Node};
 use super::reason::{Reason, Stage};
 use super::refusal::{Diagnosis, FailureCode, Stop};
 use super::text_safety::TextRule;
-use super::Request;
 use crate::time::Timestamp;
 use std::fmt::Write;
 
@@ -95,7 +95,11 @@ pub fn select<'o>(
     out.push_str("}}");
     if out.len() > selection.result_bytes_max {
         let expected = format!("at most {} bytes", selection.result_bytes_max);
-        let diagnosis = Diagnosis { keyword: "limits.result_bytes_max".into(), expected, ..Diagnosis::of(Reason::ResultTooLarge.summary()) };
+        let diagnosis = Diagnosis {
+            keyword: "limits.result_bytes_max".into(),
+            expected,
+            ..Diagnosis::of(Reason::ResultTooLarge.summary())
+        };
         return Err(Stop::refuse(Stage::Select, Reason::ResultTooLarge, diagnosis));
     }
     Ok(AgentResult { json: out })

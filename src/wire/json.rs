@@ -10,8 +10,13 @@ use crate::gate::parse::{Kind, Limits, Node, Tape};
 use crate::time::Timestamp;
 
 /// Limits for files that operators write.
-pub const LIMITS: Limits =
-    Limits { body_bytes_max: 16 << 20, depth_max: 64, members_max: 10_000, items_max: 10_000, string_bytes_max: 16 << 20 };
+pub const LIMITS: Limits = Limits {
+    body_bytes_max: 16 << 20,
+    depth_max: 64,
+    members_max: 10_000,
+    items_max: 10_000,
+    string_bytes_max: 16 << 20,
+};
 
 /// What is wrong with a request or response that a person wrote: a pointer and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +31,16 @@ fn mistake<T>(at: &str, message: impl Into<String>) -> Result<T, JsonMistake> {
 }
 
 const REQUEST_MEMBERS: [&str; 10] = [
-    "tool", "request_id", "issued_at", "deadline", "arguments", "attempt", "contract_version", "route", "rpc_id", "traceparent",
+    "tool",
+    "request_id",
+    "issued_at",
+    "deadline",
+    "arguments",
+    "attempt",
+    "contract_version",
+    "route",
+    "rpc_id",
+    "traceparent",
 ];
 
 /// Reads `{tool, request_id, issued_at, deadline, arguments?, attempt?, contract_version?, route?,
@@ -82,7 +96,8 @@ pub fn transport(node: Node<'_>, response: &mut v1::ToolResponse) -> Result<(), 
     response.content_type = optional_text(node, "content_type")?;
     let mut endings = Vec::new();
     if let Some(status) = integer(node, "status")? {
-        endings.push(Outcome::HttpStatus(u32::try_from(status).or_else(|_| mistake("status", "must be an HTTP status"))?));
+        endings
+            .push(Outcome::HttpStatus(u32::try_from(status).or_else(|_| mistake("status", "must be an HTTP status"))?));
     }
     if let Some(code) = integer(node, "exit_code")? {
         endings.push(Outcome::ExitCode(i32::try_from(code).or_else(|_| mistake("exit_code", "is out of range"))?));
@@ -116,8 +131,21 @@ fn read_headers(node: Node<'_>) -> Result<Vec<v1::Header>, JsonMistake> {
 }
 
 const RESPONSE_MEMBERS: [&str; 15] = [
-    "request_id", "tool", "attempt", "body", "body_base64", "body_file", "content_type", "status", "exit_code", "failed",
-    "headers", "received_at", "endpoint", "connector", "connector_version",
+    "request_id",
+    "tool",
+    "attempt",
+    "body",
+    "body_base64",
+    "body_file",
+    "content_type",
+    "status",
+    "exit_code",
+    "failed",
+    "headers",
+    "received_at",
+    "endpoint",
+    "connector",
+    "connector_version",
 ];
 
 /// A response line, and the file that holds its body where it names one.
@@ -204,7 +232,9 @@ pub fn optional_text(node: Node<'_>, name: &str) -> Result<Option<String>, JsonM
     match node.get(name) {
         None => Ok(None),
         Some(value) if value.is_null() => Ok(None),
-        Some(value) => value.as_str().map(|text| Some(text.to_owned())).map_or_else(|| mistake(name, "must be a string"), Ok),
+        Some(value) => {
+            value.as_str().map(|text| Some(text.to_owned())).map_or_else(|| mistake(name, "must be a string"), Ok)
+        }
     }
 }
 
@@ -215,7 +245,8 @@ fn required_text(node: Node<'_>, name: &str) -> Result<String, JsonMistake> {
 fn required_time(node: Node<'_>, name: &str) -> Result<i64, JsonMistake> {
     let text = required_text(node, name)?;
     let time = Timestamp::parse_rfc3339(&text);
-    time.map(Timestamp::unix_millis).map_or_else(|| mistake(name, "must be an RFC 3339 time such as 2026-12-01T12:00:00Z"), Ok)
+    time.map(Timestamp::unix_millis)
+        .map_or_else(|| mistake(name, "must be an RFC 3339 time such as 2026-12-01T12:00:00Z"), Ok)
 }
 
 fn integer(node: Node<'_>, name: &str) -> Result<Option<i64>, JsonMistake> {

@@ -6,6 +6,7 @@
 pub mod cloudevents;
 pub mod digest;
 pub mod headers;
+pub mod json;
 mod redact;
 
 pub use digest::Digest;

@@ -9,13 +9,14 @@ use crate::gate::cond::all_hold;
 use crate::gate::decimal::Decimal;
 use crate::gate::parse::{Kind, Node, Pointer, TapeWriter};
 use crate::gate::refusal::Diagnosis;
+use crate::wire::Headers;
 use serde_json::Value;
 
 /// What an adapter table may read beside the document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub arguments: Option<Node<'a>>,
-    pub headers: &'a [(String, String)],
+    pub headers: &'a Headers,
 }
 
 /// A document that the table cannot read.
@@ -74,9 +75,13 @@ impl<'a> FieldWriter<'a, '_, '_> {
             Origin::Count { at, .. } | Origin::EachItem { at, .. } | Origin::EachObject { at, .. } => {
                 base.pointer(at).map(Found::Node)
             }
-            Origin::FindScalar { at, filter, take } => self.find_one(base, at, filter)?.and_then(|item| item.pointer(take)).map(Found::Node),
+            Origin::FindScalar { at, filter, take } => {
+                self.find_one(base, at, filter)?.and_then(|item| item.pointer(take)).map(Found::Node)
+            }
             Origin::FindObject { at, filter, .. } => self.find_one(base, at, filter)?.map(Found::Node),
-            Origin::Sum(parts) => self.sum(base, parts)?.map(|sum| Found::Scalar(Scalar::Number(sum.to_string().into()))),
+            Origin::Sum(parts) => {
+                self.sum(base, parts)?.map(|sum| Found::Scalar(Scalar::Number(sum.to_string().into())))
+            }
             Origin::Object(_) => Some(Found::Node(base)),
         };
         let fallback = match &looked_up {
@@ -140,7 +145,14 @@ impl<'a> FieldWriter<'a, '_, '_> {
         Ok(())
     }
 
-    fn each_item(&mut self, list: Node<'a>, at: &Pointer, filter: &[crate::gate::cond::Cond], spec: &'a Spec, distinct: bool) -> Result<(), Mismatch> {
+    fn each_item(
+        &mut self,
+        list: Node<'a>,
+        at: &Pointer,
+        filter: &[crate::gate::cond::Cond],
+        spec: &'a Spec,
+        distinct: bool,
+    ) -> Result<(), Mismatch> {
         self.expect(list, Kind::Array, at)?;
         self.out.begin_array();
         let mut seen: Vec<Scalar<'a>> = Vec::new();
@@ -149,7 +161,8 @@ impl<'a> FieldWriter<'a, '_, '_> {
             match self.find(item, spec)? {
                 Found::Omitted => {}
                 Found::Node(node) if distinct => {
-                    let scalar = Scalar::of(node).ok_or_else(|| self.mismatch("", "adapt", "a scalar", node.kind().name()))?;
+                    let scalar =
+                        Scalar::of(node).ok_or_else(|| self.mismatch("", "adapt", "a scalar", node.kind().name()))?;
                     if !seen.contains(&scalar) {
                         seen.push(scalar.clone());
                         self.scalar(scalar, spec)?;
@@ -163,7 +176,13 @@ impl<'a> FieldWriter<'a, '_, '_> {
         Ok(())
     }
 
-    fn each_object(&mut self, list: Node<'a>, at: &Pointer, filter: &[crate::gate::cond::Cond], fields: &'a [Field]) -> Result<(), Mismatch> {
+    fn each_object(
+        &mut self,
+        list: Node<'a>,
+        at: &Pointer,
+        filter: &[crate::gate::cond::Cond],
+        fields: &'a [Field],
+    ) -> Result<(), Mismatch> {
         self.expect(list, Kind::Array, at)?;
         self.out.begin_array();
         for (index, item) in list.items().enumerate().filter(|(_, item)| all_hold(filter, *item)) {
@@ -176,7 +195,12 @@ impl<'a> FieldWriter<'a, '_, '_> {
     }
 
     /// The one item that the filter names: two are as bad as a wrong one, none is absence.
-    fn find_one(&self, base: Node<'a>, at: &Pointer, filter: &[crate::gate::cond::Cond]) -> Result<Option<Node<'a>>, Mismatch> {
+    fn find_one(
+        &self,
+        base: Node<'a>,
+        at: &Pointer,
+        filter: &[crate::gate::cond::Cond],
+    ) -> Result<Option<Node<'a>>, Mismatch> {
         let Some(list) = base.pointer(at).filter(|list| !list.is_null()) else { return Ok(None) };
         self.expect(list, Kind::Array, at)?;
         let mut matching = list.items().filter(|item| all_hold(filter, *item));
@@ -198,7 +222,8 @@ impl<'a> FieldWriter<'a, '_, '_> {
     }
 
     fn header(&self, name: &str) -> Option<&'a str> {
-        self.around.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+        // A header that stands twice has no one value.
+        self.around.headers.only(name).ok().flatten()
     }
 
     fn expect(&self, node: Node<'a>, kind: Kind, at: &Pointer) -> Result<(), Mismatch> {

@@ -5,8 +5,8 @@
 //! for a model and never read here.
 
 use crate::contract::raw::Frame;
-use crate::gate::decimal::same_number;
-use crate::gate::parse::{Kind, Node};
+use crate::gate::cond::same_value;
+use crate::gate::parse::{Kind, Limits, Node, Tape};
 use crate::gate::reason::Reason;
 use crate::gate::refusal::Diagnosis;
 
@@ -24,15 +24,20 @@ pub(super) enum Mcp<'a> {
 /// The id that the dispatcher put on the wire, as it must come back: a string is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcId<'a> {
-    Text(&'a str),
-    Number(&'a str),
+    /// The request id, as a string.
+    RequestId(&'a str),
+    /// JSON text that the dispatcher has announced: `1` or `"1"`.
+    Json(&'a str),
 }
 
 impl RpcId<'_> {
     fn is(self, node: Node<'_>) -> bool {
         match self {
-            RpcId::Text(text) => node.as_str() == Some(text),
-            RpcId::Number(digits) => node.lexeme().is_some_and(|lexeme| same_number(lexeme, digits)),
+            RpcId::RequestId(text) => node.as_str() == Some(text),
+            RpcId::Json(json) => {
+                let mut tape = Tape::default();
+                tape.parse(json.as_bytes(), &Limits::default()).is_ok_and(|id| same_value(id.root(), node))
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ use super::parse::{Document, Node, Parsed, Tape, TapeWriter};
 use super::reason::{Reason, Stage};
 use super::refusal::{Diagnosis, Stop};
 use crate::contract::raw::Frame;
+use crate::wire::Headers;
 
 /// A document in the envelope's shape, not validated.
 #[derive(Debug)]
@@ -52,10 +53,10 @@ pub struct Reading {
 /// `ADAPTER_MISMATCH`, `UNKNOWN_REQUEST` (a JSON-RPC id of another request), or the failure that the document reports.
 pub fn adapt<'a>(
     parsed: &Parsed<'a>,
-    reading: &Reading,
+    reading: &'a Reading,
     failures: &Failures,
     request: &Request<'a>,
-    headers: &'a [(String, String)],
+    headers: &'a Headers,
     tape: &'a mut Tape,
 ) -> Result<Candidate<'a>, Stop> {
     let document = parsed.document();

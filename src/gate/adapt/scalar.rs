@@ -210,7 +210,11 @@ mod tests {
     #[test]
     fn an_integer_keeps_its_own_digits_as_a_string() {
         check(Convert::String, number("653247040368672768"), Some("\"653247040368672768\""));
-        check(Convert::String, number("340282366920938463463374607431768211457"), Some("\"340282366920938463463374607431768211457\""));
+        check(
+            Convert::String,
+            number("340282366920938463463374607431768211457"),
+            Some("\"340282366920938463463374607431768211457\""),
+        );
         check(Convert::String, text("run_1"), Some("\"run_1\""));
         check(Convert::String, number("4200.0"), None);
         check(Convert::String, number("1e3"), None);
@@ -251,7 +255,10 @@ mod tests {
 
     #[test]
     fn a_map_is_closed_and_spelled_exactly() {
-        let steps = Steps { map: Some(vec![("approved".into(), "APPROVED".into()), ("true".into(), Value::Bool(true))]), ..Steps::default() };
+        let steps = Steps {
+            map: Some(vec![("approved".into(), "APPROVED".into()), ("true".into(), Value::Bool(true))]),
+            ..Steps::default()
+        };
         assert_eq!(apply(text("approved"), &steps).unwrap(), text("APPROVED"));
         assert_eq!(apply(Scalar::Bool(true), &steps).unwrap(), Scalar::Bool(true));
         assert_eq!(apply(text("Approved"), &steps).unwrap_err().keyword, "map");
