@@ -1,7 +1,8 @@
 //! Compiles `proto/` without a `protoc`, and lists every field number for the test that holds
 //! them still.
 
-use std::{env, error::Error, fs, path::PathBuf};
+use std::path::{Path, PathBuf};
+use std::{env, error::Error, fs};
 
 const FILES: [&str; 7] = [
     "toolgate/v1/audit.proto",
@@ -16,10 +17,25 @@ const FILES: [&str; 7] = [
 /// Messages whose derived `Debug` would print text of a response; `wire/redact.rs` has theirs.
 const HOSTILE: [&str; 4] = ["ToolResponse", "QuarantineRecord", "PlainPayload", "Header"];
 
+/// Lists the pages of `docs/reasons/` for `toolgate explain`.
+fn reason_pages(out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=docs/reasons");
+    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("docs/reasons");
+    let mut pages: Vec<PathBuf> = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    let rows = pages.iter().filter_map(|path| Some(format!("({:?}, include_str!({path:?}))", path.file_stem()?)));
+    let rows: Vec<String> = rows.collect();
+    let table = format!("const REASON_PAGES: &[(&str, &str)] = &[{}];", rows.join(", "));
+    fs::write(out.join("reason_pages.rs"), table)?;
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     println!("cargo:rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
+    reason_pages(&out)?;
     let set = protox::compile(FILES, ["proto"])?;
 
     let mut lines = Vec::new();

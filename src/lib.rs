@@ -7,6 +7,8 @@ pub mod config;
 pub mod contract;
 pub mod gate;
 #[cfg(feature = "worker")]
+pub mod ops;
+#[cfg(feature = "worker")]
 pub mod telemetry;
 pub mod time;
 pub mod wire;

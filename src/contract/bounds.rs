@@ -1,6 +1,6 @@
 //! The largest result that a schema admits: a context budget that is proven, not hoped for.
 
-use super::lint::{pattern_bytes_max, schemas_at};
+use super::lint::{pattern_json_bytes_max, schemas_at};
 use serde_json::Value;
 
 /// What a contract's results are at most.
@@ -132,12 +132,11 @@ fn string(parts: &[&Value]) -> Option<Bounds> {
     }
     let chars = parts.iter().filter_map(|part| part.get("maxLength").and_then(Value::as_u64)).min();
     let patterns = parts.iter().filter_map(|part| part.get("pattern").and_then(Value::as_str));
-    let by_pattern = patterns.filter_map(|pattern| pattern_bytes_max(pattern).ok().flatten()).min();
+    let by_pattern = patterns.filter_map(pattern_json_bytes_max).min();
     let is_closed = parts.iter().any(|part| part.get("pattern").is_some() || part.get("format").is_some());
     match (by_pattern, chars) {
-        // Every byte of a match could be one that JSON escapes.
-        (Some(most), None) => Some(bytes(most.saturating_mul(2) + quotes)),
-        (Some(most), Some(chars)) => Some(bytes((most * 2).min(chars.saturating_mul(BYTES_PER_CHAR)) + quotes)),
+        (Some(most), None) => Some(bytes(most.saturating_add(quotes))),
+        (Some(most), Some(chars)) => Some(bytes(most.min(chars.saturating_mul(BYTES_PER_CHAR)) + quotes)),
         (None, Some(chars)) => Some(Bounds {
             result_bytes_max: chars.saturating_mul(BYTES_PER_CHAR).saturating_add(quotes),
             free_text_chars_max: if is_closed { 0 } else { chars },
@@ -199,7 +198,7 @@ mod tests {
         check(json!({"type": "boolean"}), Ok((5, 0)));
         check(json!({"type": "integer", "minimum": 0, "maximum": 999}), Ok((4, 0)));
         check(json!({"type": "string", "format": "date-time", "maxLength": 35}), Ok((37, 0)));
-        check(json!({"type": "string", "pattern": "^[a-z]{1,10}$"}), Ok((22, 0)));
+        check(json!({"type": "string", "pattern": "^[a-z]{1,10}$"}), Ok((12, 0)));
         check(json!({"type": "string", "maxLength": 10}), Ok((42, 10)));
         check(json!({"type": "array", "maxItems": 3, "items": {"type": "boolean"}}), Ok((20, 0)));
         check(json!({"type": ["string", "null"], "maxLength": 1}), Ok((6, 1)));

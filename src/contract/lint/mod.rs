@@ -9,7 +9,7 @@ mod places;
 mod strings;
 
 pub use places::{pointer_exists, properties_at, required_at, schemas_at};
-pub use strings::pattern_bytes_max;
+pub use strings::{pattern_bytes_max, pattern_json_bytes_max};
 
 use crate::gate::text_safety::TextRule;
 use keywords::{FORMATS, KEYWORDS, TYPE_OF};
@@ -240,7 +240,7 @@ impl Lint<'_> {
                 if composed { "add \"unevaluatedProperties\": false" } else { "add \"additionalProperties\": false" };
             self.add("closed", pointer, "the object admits members that nobody has named".into(), help);
         }
-        if composed && closes("additionalProperties") {
+        if composed && closes("additionalProperties") && adds_properties(members) {
             let message = "additionalProperties does not see the properties of allOf".to_owned();
             self.add(
                 "closed",
@@ -401,6 +401,15 @@ impl Lint<'_> {
             );
         }
     }
+}
+
+/// Does a branch of `allOf` declare a property that the schema itself does not?
+fn adds_properties(members: &Map<String, Value>) -> bool {
+    let own = members.get("properties").and_then(Value::as_object);
+    let branches = members.get("allOf").and_then(Value::as_array).into_iter().flatten();
+    let names = branches.filter_map(|branch| branch.get("properties")?.as_object()).flat_map(Map::keys);
+    let mut added = names.filter(|name| !own.is_some_and(|own| own.contains_key(*name)));
+    added.next().is_some()
 }
 
 /// `type`, as a list.

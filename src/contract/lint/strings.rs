@@ -1,6 +1,6 @@
 //! How long a string that matches a pattern can be: a question to the pattern's syntax tree.
 
-use regex_syntax::hir::{Hir, HirKind, Look};
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -16,6 +16,32 @@ pub fn pattern_bytes_max(pattern: &str) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     Ok(hir.properties().maximum_len().map(|bytes| bytes as u64))
+}
+
+/// The most bytes of such a string as JSON text: twice the match where it may hold a quotation mark or
+/// a reverse solidus, which JSON escapes.
+pub fn pattern_json_bytes_max(pattern: &str) -> Option<u64> {
+    let bytes = pattern_bytes_max(pattern).ok().flatten()?;
+    let may_escape = regex_syntax::parse(pattern).map_or(true, |hir| may_hold_escaped(&hir));
+    Some(if may_escape { bytes.saturating_mul(2) } else { bytes })
+}
+
+/// Can a match hold `"` or `\`?
+fn may_hold_escaped(hir: &Hir) -> bool {
+    let is_escaped = |byte: u8| byte == b'"' || byte == b'\\';
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => false,
+        HirKind::Literal(literal) => literal.0.iter().any(|byte| is_escaped(*byte)),
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().any(|range| ['"', '\\'].iter().any(|c| (range.start()..=range.end()).contains(c)))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            class.ranges().iter().any(|range| [b'"', b'\\'].iter().any(|b| (range.start()..=range.end()).contains(b)))
+        }
+        HirKind::Repetition(repetition) => may_hold_escaped(&repetition.sub),
+        HirKind::Capture(capture) => may_hold_escaped(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(may_hold_escaped),
+    }
 }
 
 /// Does every match start, or end, with this anchor?
@@ -48,6 +74,13 @@ mod tests {
         check("^(a|bcd)$", Some(3));
         check("^a$|^bc$", Some(2));
         check("^ü{2}$", Some(4));
+    }
+
+    #[test]
+    fn only_what_json_escapes_counts_twice() {
+        for (pattern, bytes) in [("^[a-z]{1,10}$", 10), (r#"^[^\n]{1,2}$"#, 16), (r#"^a"b$"#, 6), (r"^a\\b$", 6), ("^(?:a|b){4}$", 4)] {
+            assert_eq!(pattern_json_bytes_max(pattern), Some(bytes), "{pattern}");
+        }
     }
 
     #[test]
