@@ -21,7 +21,8 @@ const HOSTILE: [&str; 4] = ["ToolResponse", "QuarantineRecord", "PlainPayload", 
 fn reason_pages(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=docs/reasons");
     let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("docs/reasons");
-    let mut pages: Vec<PathBuf> = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut pages: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
     let rows = pages.iter().filter_map(|path| Some(format!("({:?}, include_str!({path:?}))", path.file_stem()?)));

@@ -8,6 +8,7 @@ pub mod contract;
 pub mod gate;
 #[cfg(feature = "worker")]
 pub mod ops;
+pub mod request;
 #[cfg(feature = "worker")]
 pub mod telemetry;
 pub mod time;

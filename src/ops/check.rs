@@ -26,7 +26,10 @@ pub fn check(dir: &Path, json: bool) -> Result<Exit> {
     }
     if !json {
         let verdict = if problems == 0 { paint.green("ok") } else { paint.red("failed") };
-        out::line(&format!("\n{verdict}: {sound} of {} contracts sound, {fixtures} fixtures run, {problems} problems", dirs.len()))?;
+        out::line(&format!(
+            "\n{verdict}: {sound} of {} contracts sound, {fixtures} fixtures run, {problems} problems",
+            dirs.len()
+        ))?;
     }
     Ok(if problems == 0 { Exit::Ok } else { Exit::ContractFailed })
 }
@@ -58,7 +61,11 @@ fn print(pack: &Pack, _registry: &Registry, paint: Paint) -> Result<()> {
         }
         Ok(contract) => {
             let state = if pack.failures.is_empty() { paint.green("sound  ") } else { paint.red("failed ") };
-            out::line(&format!("{state} {}  {}", paint.bold(&contract.label), guarantees(contract, pack.fixtures.len())))?;
+            out::line(&format!(
+                "{state} {}  {}",
+                paint.bold(&contract.label),
+                guarantees(contract, pack.fixtures.len())
+            ))?;
         }
     }
     for failure in &pack.failures {

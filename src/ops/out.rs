@@ -25,7 +25,9 @@ pub fn text(text: &str) -> Result<()> {
 
 /// Was this error a reader that went away?
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
 }
 
 /// Colours, where a person looks and has not said no (<https://no-color.org>).

@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn only_what_json_escapes_counts_twice() {
-        for (pattern, bytes) in [("^[a-z]{1,10}$", 10), (r#"^[^\n]{1,2}$"#, 16), (r#"^a"b$"#, 6), (r"^a\\b$", 6), ("^(?:a|b){4}$", 4)] {
+        for (pattern, bytes) in
+            [("^[a-z]{1,10}$", 10), (r#"^[^\n]{1,2}$"#, 16), (r#"^a"b$"#, 6), (r"^a\\b$", 6), ("^(?:a|b){4}$", 4)]
+        {
             assert_eq!(pattern_json_bytes_max(pattern), Some(bytes), "{pattern}");
         }
     }
