@@ -1,3 +1,4 @@
 pub mod gate;
+pub mod log;
 pub mod time;
 pub mod wire;
