@@ -6,8 +6,10 @@
 pub mod config;
 pub mod contract;
 pub mod gate;
+pub mod log;
 #[cfg(feature = "worker")]
 pub mod ops;
+pub mod partition;
 pub mod request;
 #[cfg(feature = "worker")]
 pub mod telemetry;
