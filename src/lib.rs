@@ -15,3 +15,5 @@ pub mod request;
 pub mod telemetry;
 pub mod time;
 pub mod wire;
+#[cfg(feature = "worker")]
+pub mod worker;

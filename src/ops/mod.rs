@@ -1,10 +1,12 @@
 //! The commands. Each serves one step of the day of the people who run this.
 
 pub mod args;
+mod cases;
 mod check;
 mod explain;
 mod json;
 mod out;
+mod vet;
 
 use anyhow::{Result, bail};
 use args::{Cli, Command};
@@ -41,6 +43,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Check(args) => check::check(&args.dir, args.json),
         Command::Explain(args) => explain::explain(args.reason.as_deref()).map(|()| Exit::Ok),
+        Command::Vet(args) => vet::vet(&args),
         _ => bail!("not here"),
     }
 }

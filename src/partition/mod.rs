@@ -172,7 +172,13 @@ impl PartitionState {
         let request = match decode_request(record.key.as_deref(), record.value.as_deref()) {
             Ok(request) => request,
             Err(error) => {
-                return effects.settlements.push(audit::undecodable(record, &around.requests_topic, error, around, now));
+                return effects.settlements.push(audit::undecodable(
+                    record,
+                    &around.requests_topic,
+                    error,
+                    around,
+                    now,
+                ));
             }
         };
         let lookup = around.registry.look_up(&request.tool, request.contract_version);

@@ -1,0 +1,3 @@
+//! The worker: a thin loop over a log, around the pure core.
+
+pub mod clock;
