@@ -9,6 +9,8 @@ mod api;
 mod batch;
 #[cfg(feature = "worker")]
 mod error;
+#[cfg(feature = "worker")]
+pub mod memory;
 pub mod partitioner;
 pub mod record;
 #[cfg(feature = "worker")]

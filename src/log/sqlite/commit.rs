@@ -14,13 +14,19 @@ use crate::log::record::{Offset, Outgoing, Partition, Position, Topic};
 /// A record and the partition it goes to.
 type Placed = (Partition, Outgoing);
 
+/// How far a group has read its inputs.
+pub(super) struct ReadTo<'a> {
+    pub(super) group: &'a str,
+    pub(super) offsets: &'a [(Topic, Partition, Offset)],
+}
+
 impl Store {
-    /// Appends the records and stores the offsets of the group; returns where the records are.
+    /// Appends the records and stores how far the group has read, if it has; returns where the records are.
     pub(super) fn commit(
         &mut self,
         records: Vec<Outgoing>,
         timestamp_ms: i64,
-        offsets: Option<(&str, &[(Topic, Partition, Offset)])>,
+        read: Option<ReadTo<'_>>,
     ) -> Result<Vec<Position>, LogError> {
         let partitions = self.partitions;
         let placed = records
@@ -28,13 +34,13 @@ impl Store {
             .map(|record| place(&record, partitions).map(|partition| (partition, record)))
             .collect::<Result<Vec<Placed>, LogError>>()?;
         let fail = self.fail("writing records");
-        if let Some((_, offsets)) = offsets {
-            self.check(offsets)?;
+        if let Some(read) = &read {
+            self.check(read.offsets)?;
         }
         let transaction = self.write()?;
         let positions = append(&transaction, placed, timestamp_ms).map_err(&fail)?;
-        if let Some((group, offsets)) = offsets {
-            store_offsets(&transaction, group, offsets).map_err(&fail)?;
+        if let Some(read) = read {
+            store_offsets(&transaction, &read).map_err(&fail)?;
         }
         transaction.commit().map_err(&fail)?;
         Ok(positions)
@@ -94,13 +100,13 @@ fn prepare_insert(connection: &Connection, topic: Topic) -> rusqlite::Result<Cac
     ))
 }
 
-fn store_offsets(connection: &Connection, group: &str, offsets: &[(Topic, Partition, Offset)]) -> rusqlite::Result<()> {
+fn store_offsets(connection: &Connection, read: &ReadTo<'_>) -> rusqlite::Result<()> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO offsets (group_name, topic, partition, next) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (group_name, topic, partition) DO UPDATE SET next = excluded.next",
     )?;
-    for (topic, partition, offset) in offsets {
-        upsert.execute((group, topic.name(), partition.0, offset.0))?;
+    for (topic, partition, offset) in read.offsets {
+        upsert.execute((read.group, topic.name(), partition.0, offset.0))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::OptionalExtension;
 
+use super::commit::ReadTo;
 use super::lock::WorkerLock;
 use super::store::{self, Store};
 use super::{read, schema};
@@ -155,8 +156,8 @@ impl Log for SqliteLog {
     fn commit(&mut self, transaction: Transaction) -> Result<Commit, LogError> {
         self.forbid_before_rewind("the next commit")?;
         self.rewind_due = true;
-        let offsets = Some((self.options.group.as_str(), transaction.offsets.as_slice()));
-        match self.store.commit(transaction.records, (self.options.now_ms)(), offsets) {
+        let read = Some(ReadTo { group: &self.options.group, offsets: &transaction.offsets });
+        match self.store.commit(transaction.records, (self.options.now_ms)(), read) {
             Ok(_) => {
                 self.rewind_due = false;
                 Ok(Commit::Committed)
