@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::error::LogError;
+use super::partitioner::partition_of;
 use super::record::{Offset, Outgoing, Partition, Record, Topic};
 
 /// The most bytes one record may hold, key, value and headers together; the log refuses more.
@@ -62,4 +63,19 @@ pub trait Log {
 
     /// Moves the positions back to the committed offsets; due after anything but `Committed`.
     fn rewind(&mut self) -> Result<(), LogError>;
+}
+
+/// The partition a record goes to, or why it cannot be written at all. A record with neither partition nor key goes to
+/// the first: what we write without a key has no order to keep.
+pub(super) fn place(record: &Outgoing, partitions: i32) -> Result<Partition, LogError> {
+    let (topic, bytes) = (record.topic, record.bytes());
+    if bytes > RECORD_BYTES_MAX {
+        return Err(LogError::TooLarge { topic, bytes, bytes_max: RECORD_BYTES_MAX });
+    }
+    let by_key = || record.key.as_deref().map_or(Partition(0), |key| partition_of(key, partitions));
+    let partition = record.partition.unwrap_or_else(by_key);
+    if !(0..partitions).contains(&partition.0) {
+        return Err(LogError::UnknownPartition { topic, partition, partitions });
+    }
+    Ok(partition)
 }

@@ -6,9 +6,15 @@
 #[cfg(feature = "worker")]
 mod api;
 #[cfg(feature = "worker")]
+mod batch;
+#[cfg(feature = "worker")]
 mod error;
+#[cfg(feature = "worker")]
+pub mod memory;
 pub mod partitioner;
 pub mod record;
+#[cfg(feature = "worker")]
+pub mod sqlite;
 
 #[cfg(feature = "worker")]
 pub use api::{Commit, Event, Log, RECORD_BYTES_MAX, Transaction};

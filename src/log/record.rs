@@ -156,6 +156,14 @@ pub struct Record {
     pub headers: Vec<Header>,
 }
 
+impl Record {
+    /// The bytes that count against limits: key, value and headers.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        content_bytes(self.key.as_deref(), self.value.as_deref(), &self.headers)
+    }
+}
+
 /// A record to be written; the log assigns its offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
@@ -166,6 +174,20 @@ pub struct Outgoing {
     /// `None` is a tombstone.
     pub value: Option<Vec<u8>>,
     pub headers: Vec<Header>,
+}
+
+impl Outgoing {
+    /// The bytes that count against limits: key, value and headers.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        content_bytes(self.key.as_deref(), self.value.as_deref(), &self.headers)
+    }
+}
+
+fn content_bytes(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header]) -> usize {
+    let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let headers: usize = headers.iter().map(|header| header.name.len() + len(header.value.as_deref())).sum();
+    len(key) + len(value) + headers
 }
 
 #[cfg(test)]
