@@ -55,6 +55,9 @@ pub trait Log {
         apply: &mut dyn FnMut(Record) -> Result<(), LogError>,
     ) -> Result<(), LogError>;
 
+    /// The next offset of an assigned input partition that [`poll`](Self::poll) will bring: everything below it was read.
+    fn position(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError>;
+
     /// The next offset to be written, whether or not what is below it can be read yet.
     fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError>;
 

@@ -244,6 +244,15 @@ impl Log for MemoryLog {
         self.records(Topic::Bindings, partition).iter().cloned().try_for_each(apply)
     }
 
+    fn position(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
+        let partitions = self.partitions;
+        self.positions.get(&(topic, partition)).copied().ok_or(LogError::UnknownPartition {
+            topic,
+            partition,
+            partitions,
+        })
+    }
+
     fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
         self.known(topic, partition)?;
         Ok(self.shelves.get(&(topic, partition)).map_or(Offset(0), Shelf::end))

@@ -147,6 +147,15 @@ impl Log for SqliteLog {
         self.store.stream(Topic::Bindings, partition, apply)
     }
 
+    fn position(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
+        let partitions = self.store.partitions;
+        self.positions.get(&(topic, partition)).copied().ok_or(LogError::UnknownPartition {
+            topic,
+            partition,
+            partitions,
+        })
+    }
+
     fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
         self.store.end_offset(topic, partition)
     }
