@@ -321,12 +321,12 @@ impl Table<'_, '_> {
         }
         tests.extend(raw.present.map(Test::Present));
         tests.extend(raw.not_empty.map(Test::NotEmpty));
-        tests.extend(raw.null.map(Test::Null));
+        tests.extend(raw.is_null.map(Test::Null));
         if tests.is_empty() {
             self.at(
                 place,
                 "the condition tests nothing",
-                "add equals, one_of, matches, type, present, not_empty or null",
+                "add equals, one_of, matches, type, present, not_empty or is_null",
             );
         }
         Some(Cond { at, tests })
