@@ -157,3 +157,25 @@ pub(super) fn failure(path: &Path, what: &'static str) -> impl Fn(rusqlite::Erro
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_durable_and_can_shrink_whoever_opens_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.log");
+        for create in [Some(1), None] {
+            let store = Store::open(&path, create).expect("opens");
+            // synchronous 2 is FULL, auto_vacuum 2 is INCREMENTAL.
+            for (name, expected) in [("synchronous", 2), ("auto_vacuum", 2), ("page_size", 16_384)] {
+                let value: i64 = store.connection.pragma_query_value(None, name, |row| row.get(0)).expect(name);
+                assert_eq!(value, expected, "{name}");
+            }
+            let mode: String =
+                store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).expect("a mode");
+            assert_eq!(mode, "wal");
+        }
+    }
+}
