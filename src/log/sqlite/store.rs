@@ -38,7 +38,9 @@ impl Store {
         let fail = failure(path, "opening the file");
         let mut connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(&fail)?;
-        let partitions = match (schema::inspect(&connection, path)?, create) {
+        // One snapshot, or a log that is just being created would look like neither.
+        let content = connection.transaction().map_err(&fail).and_then(|snapshot| schema::inspect(&snapshot, path))?;
+        let partitions = match (content, create) {
             (Content::Log { partitions }, _) => partitions,
             (Content::Empty, Some(partitions)) => schema::create(&mut connection, path, partitions)?,
             (Content::Empty, None) => return Err(LogError::NotALog { path: path.to_owned(), what: "an empty file" }),
