@@ -81,7 +81,7 @@ fn a_second_worker_learns_which_process_has_the_log() {
 #[test]
 fn many_openers_at_once_create_one_log() {
     let folder = tempfile::tempdir().expect("a folder");
-    for round in 0..10 {
+    for round in 0..20 {
         let path = folder.path().join(format!("{round}.log"));
         let counts: Vec<i32> = std::thread::scope(|scope| {
             let open = |n: i32| SqliteLog::open_client(&path, Some(n)).expect("opens").partitions();

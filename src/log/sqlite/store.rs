@@ -38,7 +38,9 @@ impl Store {
         let fail = failure(path, "opening the file");
         let mut connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(&fail)?;
-        let partitions = match (schema::inspect(&connection, path)?, create) {
+        // One snapshot, or a log that is just being created would look like neither.
+        let content = connection.transaction().map_err(&fail).and_then(|snapshot| schema::inspect(&snapshot, path))?;
+        let partitions = match (content, create) {
             (Content::Log { partitions }, _) => partitions,
             (Content::Empty, Some(partitions)) => schema::create(&mut connection, path, partitions)?,
             (Content::Empty, None) => return Err(LogError::NotALog { path: path.to_owned(), what: "an empty file" }),
@@ -154,6 +156,28 @@ pub(super) fn failure(path: &Path, what: &'static str) -> impl Fn(rusqlite::Erro
             LogError::Damaged { path, what: source.to_string() }
         } else {
             LogError::Store { path, what, source }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_durable_and_can_shrink_whoever_opens_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.log");
+        for create in [Some(1), None] {
+            let store = Store::open(&path, create).expect("opens");
+            // synchronous 2 is FULL, auto_vacuum 2 is INCREMENTAL.
+            for (name, expected) in [("synchronous", 2), ("auto_vacuum", 2), ("page_size", 16_384)] {
+                let value: i64 = store.connection.pragma_query_value(None, name, |row| row.get(0)).expect(name);
+                assert_eq!(value, expected, "{name}");
+            }
+            let mode: String =
+                store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).expect("a mode");
+            assert_eq!(mode, "wal");
         }
     }
 }
