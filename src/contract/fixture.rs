@@ -156,7 +156,9 @@ fn merge(defaults: Node<'_>, case: Node<'_>) -> String {
             Some(default) if value.kind() == Kind::Object => {
                 // A call ends in one way: an ending of the case replaces the default's, whatever its name.
                 let has_ending = ENDINGS.iter().any(|name| value.get(name).is_some());
-                let kept = default.members().filter(|(name, _)| value.get(name).is_none() && !(has_ending && ENDINGS.contains(name)));
+                let kept = default
+                    .members()
+                    .filter(|(name, _)| value.get(name).is_none() && !(has_ending && ENDINGS.contains(name)));
                 crate::gate::json::write_members(kept.chain(value.members()), &mut out);
             }
             Some(_) | None => write_node(value, &mut out),

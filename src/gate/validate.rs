@@ -47,7 +47,11 @@ pub struct EnvelopeSchema {
 ///
 /// # Errors
 /// `SCHEMA_VIOLATION`, `TEXT_UNSAFE`, `BINDING_MISMATCH`, or a failure with a code of the contract.
-pub fn validate<'a>(candidate: &Candidate<'a>, schema: &EnvelopeSchema, request_id: &str) -> Result<Envelope<'a>, Stop> {
+pub fn validate<'a>(
+    candidate: &Candidate<'a>,
+    schema: &EnvelopeSchema,
+    request_id: &str,
+) -> Result<Envelope<'a>, Stop> {
     let root = candidate.root();
     let (validator, failed) = match root.get("outcome").and_then(|outcome| outcome.as_str()) {
         Some("success") => (&schema.success, false),
