@@ -87,7 +87,9 @@ impl<L: Log> Worker<L> {
     /// # Errors
     /// The log failed. The state in memory is then not to be used further.
     pub fn step(&mut self, now: impl Fn() -> Timestamp) -> Result<Step, LogError> {
-        let shares = match self.log.poll(self.bounds.batch_records_max, self.wait(now()))? {
+        let event = self.log.poll(self.bounds.batch_records_max, self.wait(now()))?;
+        let was_quiet = event == Event::Idle;
+        let shares = match event {
             Event::Assigned(partitions) => {
                 partitions.into_iter().try_for_each(|partition| self.assign(partition))?;
                 BTreeMap::new()
@@ -99,7 +101,10 @@ impl<L: Log> Worker<L> {
             Event::Records(records) => split(records),
             Event::Idle => BTreeMap::new(),
         };
-        self.work(shares, now())
+        match self.work(shares, now())? {
+            Step::Idle if !was_quiet => Ok(Step::Worked),
+            step => Ok(step),
+        }
     }
 
     /// Not longer than until the next timer.
