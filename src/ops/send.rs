@@ -72,7 +72,7 @@ pub(super) fn config(file: Option<&Path>, log: Option<&Path>) -> Result<Config> 
     settings::load(file, &flags)
 }
 
-fn record(what: Sent, line: &str, folder: &Path) -> Result<Outgoing> {
+pub(super) fn record(what: Sent, line: &str, folder: &Path) -> Result<Outgoing> {
     let mut tape = Tape::default();
     let node = json::parse(line, &mut tape)?;
     let (topic, key, value) = match what {
