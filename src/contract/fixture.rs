@@ -188,7 +188,7 @@ fn compare(expect: &Expect, class: Class, decision: Result<String, Stop>) -> Res
     let wanted = expect.outcome.as_deref().unwrap_or(if accepts { "accepted" } else { "refused" });
     match decision {
         Ok(json) if wanted == "accepted" && accepts => same_data(expect.data.as_deref(), &json),
-        Ok(_) => Err(format!("expected {wanted}, was accepted")),
+        Ok(_) => Err(format!("expected {}, was accepted", expect.describe(wanted))),
         Err(stop) if accepts => Err(format!("expected accepted, was {}", describe(&stop))),
         Err(Stop::Refused(refusal)) => {
             let was = describe(&Stop::Refused(refusal.clone()));
