@@ -187,7 +187,7 @@ impl<'s> Measure<'s> {
     /// it; of the others one does, where the object is `closed` and the member thus declared by one.
     fn member(&mut self, name: &str, parts: &[Part<'s>], closed: bool) -> Extent {
         let mut always = None;
-        let mut sometimes = Extent::Never;
+        let mut sometimes = None;
         for part in parts {
             let Some(schema) = part.schema.get("properties").and_then(|properties| properties.get(name)) else {
                 continue;
@@ -196,14 +196,10 @@ impl<'s> Measure<'s> {
             if part.always {
                 always = Some(always.map_or(value, |known: Extent| known.min(value)));
             } else {
-                sometimes = sometimes.max(value);
+                sometimes = Some(sometimes.map_or(value, |known: Extent| known.max(value)));
             }
         }
-        match always {
-            Some(value) => value,
-            None if closed && sometimes != Extent::Never => sometimes,
-            None => Extent::Endless,
-        }
+        always.or(sometimes.filter(|_| closed)).unwrap_or(Extent::Endless)
     }
 
     /// The schema and all that applies to the same value.

@@ -24,7 +24,7 @@ pub(super) fn check(schema: &Value) -> Result<(), LintFinding> {
         if values > VALUES_MAX || depth > DEPTH_MAX {
             return Err(LintFinding {
                 rule: "size",
-                pointer,
+                pointer: if depth > DEPTH_MAX { pointer } else { String::new() },
                 message: format!("the file has more than {VALUES_MAX} values or {DEPTH_MAX} levels"),
                 help: "a compact result needs a fraction of that: select less, or split the tool",
             });
