@@ -184,12 +184,10 @@ mod tests {
     /// The ranges of a Unicode property, from the regex library's own tables.
     pub(super) fn ranges_of(class: &str) -> Vec<(u32, u32)> {
         use regex_syntax::hir::{Class, HirKind};
-        match regex_syntax::parse(class).unwrap().into_kind() {
-            HirKind::Class(Class::Unicode(class)) => {
-                class.ranges().iter().map(|range| (range.start().into(), range.end().into())).collect()
-            }
-            other => panic!("{class} is no class: {other:?}"),
-        }
+        let HirKind::Class(Class::Unicode(class)) = regex_syntax::parse(class).unwrap().into_kind() else {
+            panic!("{class} is no class");
+        };
+        class.ranges().iter().map(|range| (range.start().into(), range.end().into())).collect()
     }
 
     #[track_caller]
