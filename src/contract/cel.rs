@@ -12,7 +12,7 @@
 
 use crate::gate::decimal::Decimal;
 use crate::gate::parse::{Kind, Node};
-use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, SelectExpr};
 use cel::objects::{Key, Map};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeSet, HashMap};
@@ -224,11 +224,7 @@ impl Guard<'_> {
         match &node.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) => self.name(node, name, scope),
-            Expr::Select(select) => match &select.operand.expr {
-                Expr::Ident(name) if name == "args" => Ok(self.arguments.member(&select.field)),
-                Expr::Ident(name) if name == "data" => Ok(self.data.member(&select.field)),
-                _ => self.walk(&select.operand, &inner),
-            },
+            Expr::Select(select) => self.select(select, &inner),
             Expr::Call(call) => {
                 if !FUNCTIONS.contains(&call.func_name.as_str()) {
                     return self.refuse(node, format!("the function {}", call.func_name));
@@ -248,6 +244,16 @@ impl Guard<'_> {
             Expr::Struct(_) => self.refuse(node, "a message"),
             Expr::Unspecified => self.refuse(node, "an empty expression"),
         }
+    }
+
+    fn select(&mut self, select: &SelectExpr, inner: &Scope) -> Result<(), RuleError> {
+        let Expr::Ident(name) = &select.operand.expr else { return self.walk(&select.operand, inner) };
+        match name.as_str() {
+            "args" => self.arguments.member(&select.field),
+            "data" => self.data.member(&select.field),
+            _ => return self.walk(&select.operand, inner),
+        }
+        Ok(())
     }
 
     fn name(&mut self, node: &IdedExpr, name: &str, scope: &Scope) -> Result<(), RuleError> {
