@@ -1,7 +1,19 @@
 //! The largest result that a schema admits: a context budget that is proven, not hoped for.
+//!
+//! Each subschema is measured once, so the work is linear in the schema however its references
+//! fork. Where a keyword says nothing, a kind of value is endless; where several schemas apply,
+//! each is an upper bound and the smallest holds; alternatives take the largest. Conditions and
+//! `not` only ever admit less, and are left out. Sums saturate.
 
-use super::lint::{pattern_json_bytes_max, schemas_at};
-use serde_json::Value;
+mod extent;
+#[cfg(test)]
+mod tests;
+
+use super::lint::{declared_types, string_facts};
+use crate::time::Timestamp;
+use extent::{Extent, Extents, Kind};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// What a contract's results are at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,23 +29,34 @@ pub struct Bounds {
 #[error("{0} has no bound")]
 pub struct BoundsError(pub String);
 
-const DEPTH_MAX: usize = 24;
-/// A character in JSON text is at most four bytes of UTF-8; the escaped quotation mark and reverse
-/// solidus are two, and controls have been refused.
-const BYTES_PER_CHAR: u64 = 4;
-const DATE_TIME_BYTES: u64 = 35;
+const DEPTH_MAX: usize = 128;
+/// The longest RFC 3339 time, read or written normalised, with its quotation marks.
+const TIME_BYTES: u64 = 37;
+/// The parser refuses longer number lexemes.
 const NUMBER_BYTES: u64 = 64;
+const QUOTES: u64 = 2;
+/// Quotation marks, colon and comma of a member.
+const MEMBER_BYTES: u64 = 4;
 
 /// The largest object that holds the selected members of this data schema.
 ///
 /// # Errors
-/// A selected place admits values of any size.
+/// A selected member is not declared, or admits values of any size.
 pub fn bounds(schema: &Value, selected: &[&str]) -> Result<Bounds, BoundsError> {
-    let mut total = Bounds { result_bytes_max: 2, free_text_chars_max: 0 };
+    let mut measure = Measure { root: schema, known: HashMap::new(), active: Vec::new() };
+    let closed = !matches!(measure.extents(schema).0[Kind::Object as usize], Extent::Endless);
+    let parts = measure.in_place(schema);
+    let mut total = bytes(2);
     for name in selected {
-        let place = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        let value = largest(schema, &place, 0)?;
-        total = total.plus(value).plus(bytes(text_bytes(name) + 4));
+        // A number that is selected as a string has quotation marks around its digits.
+        let value = measure.member(name, &parts, closed).plus(bytes(QUOTES));
+        match value {
+            Extent::Finite(value) => total = total.plus(value).plus(member_bytes(name)),
+            Extent::Never => {}
+            Extent::Endless => {
+                return Err(BoundsError(format!("/{}", name.replace('~', "~0").replace('/', "~1"))));
+            }
+        }
     }
     Ok(total)
 }
@@ -48,181 +71,245 @@ const fn bytes(count: u64) -> Bounds {
     Bounds { result_bytes_max: count, free_text_chars_max: 0 }
 }
 
-impl Bounds {
-    fn plus(self, other: Bounds) -> Bounds {
-        Bounds {
-            result_bytes_max: self.result_bytes_max.saturating_add(other.result_bytes_max),
-            free_text_chars_max: self.free_text_chars_max.saturating_add(other.free_text_chars_max),
-        }
-    }
-
-    fn times(self, count: u64) -> Bounds {
-        Bounds {
-            result_bytes_max: self.result_bytes_max.saturating_mul(count),
-            free_text_chars_max: self.free_text_chars_max.saturating_mul(count),
-        }
-    }
-
-    fn max(self, other: Bounds) -> Bounds {
-        Bounds {
-            result_bytes_max: self.result_bytes_max.max(other.result_bytes_max),
-            free_text_chars_max: self.free_text_chars_max.max(other.free_text_chars_max),
-        }
-    }
+fn member_bytes(name: &str) -> Bounds {
+    bytes(text_bytes(name) + MEMBER_BYTES)
 }
 
-/// The largest value at a place of the data. Where several schemas apply, each is an upper bound
-/// of its own and the smallest one holds; alternatives only widen one another.
-fn largest(root: &Value, place: &str, depth: usize) -> Result<Bounds, BoundsError> {
-    if depth > DEPTH_MAX {
-        return Err(BoundsError(place.to_owned()));
-    }
-    let parts = schemas_at(root, place);
-    let listed: Option<Bounds> = parts.iter().filter_map(|part| listed_bytes(part)).reduce(Bounds::max);
-    if let Some(listed) = listed {
-        return Ok(listed);
-    }
-    let kinds: Vec<&str> = parts.iter().flat_map(|part| types(part)).collect();
-    let mut most: Option<Bounds> = None;
-    for kind in kinds {
-        let bound = match kind {
-            "null" => bytes(4),
-            "boolean" => bytes(5),
-            "integer" => number(&parts).unwrap_or(bytes(NUMBER_BYTES)),
-            "number" => bytes(NUMBER_BYTES),
-            "string" => string(&parts).ok_or_else(|| BoundsError(place.to_owned()))?,
-            "array" => array(root, &parts, place, depth)?,
-            "object" => object(root, &parts, place, depth)?,
-            _ => return Err(BoundsError(place.to_owned())),
-        };
-        most = Some(most.map_or(bound, |known| known.max(bound)));
-    }
-    most.ok_or_else(|| BoundsError(place.to_owned()))
-}
-
-fn types(part: &Value) -> Vec<&str> {
-    match part.get("type") {
-        Some(Value::String(kind)) => vec![kind],
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-        Some(_) | None => Vec::new(),
-    }
-}
-
-fn listed_bytes(part: &Value) -> Option<Bounds> {
-    let constant = part.get("const").into_iter();
-    let values = part.get("enum").and_then(Value::as_array).into_iter().flatten();
-    constant.chain(values).map(|value| bytes(value.to_string().len() as u64)).reduce(Bounds::max)
-}
-
-fn number(parts: &[&Value]) -> Option<Bounds> {
-    let limit = |keywords: [&str; 2]| {
-        let values = parts.iter().flat_map(|part| keywords.iter().filter_map(|keyword| part.get(*keyword)));
-        values.map(|value| value.to_string().len() as u64).min()
-    };
-    let (low, high) = (limit(["minimum", "exclusiveMinimum"])?, limit(["maximum", "exclusiveMaximum"])?);
-    // A negative number may be longer than both limits are: -9 lies between -10 and 5.
-    Some(bytes(low.max(high) + 1))
-}
-
-fn string(parts: &[&Value]) -> Option<Bounds> {
-    let quotes = 2;
-    let is_time = parts.iter().any(|part| part.get("format").and_then(Value::as_str) == Some("date-time"));
-    if is_time {
-        return Some(bytes(DATE_TIME_BYTES + quotes));
-    }
-    let chars = parts.iter().filter_map(|part| part.get("maxLength").and_then(Value::as_u64)).min();
-    let patterns = parts.iter().filter_map(|part| part.get("pattern").and_then(Value::as_str));
-    let by_pattern = patterns.filter_map(pattern_json_bytes_max).min();
-    let is_closed = parts.iter().any(|part| part.get("pattern").is_some() || part.get("format").is_some());
-    match (by_pattern, chars) {
-        (Some(most), None) => Some(bytes(most.saturating_add(quotes))),
-        (Some(most), Some(chars)) => Some(bytes(most.min(chars.saturating_mul(BYTES_PER_CHAR)) + quotes)),
-        (None, Some(chars)) => Some(Bounds {
-            result_bytes_max: chars.saturating_mul(BYTES_PER_CHAR).saturating_add(quotes),
-            free_text_chars_max: if is_closed { 0 } else { chars },
-        }),
-        (None, None) => None,
-    }
-}
-
-fn array(root: &Value, parts: &[&Value], place: &str, depth: usize) -> Result<Bounds, BoundsError> {
-    let most = parts.iter().filter_map(|part| part.get("maxItems").and_then(Value::as_u64)).min();
-    let count = most.ok_or_else(|| BoundsError(place.to_owned()))?;
-    if count == 0 {
-        return Ok(bytes(2));
-    }
-    let item = largest(root, &format!("{place}/*"), depth + 1)?;
-    Ok(item.plus(bytes(1)).times(count).plus(bytes(2)))
-}
-
-fn object(root: &Value, parts: &[&Value], place: &str, depth: usize) -> Result<Bounds, BoundsError> {
-    let mut names: Vec<&String> = parts
-        .iter()
-        .filter_map(|part| part.get("properties").and_then(Value::as_object))
-        .flat_map(|members| members.keys())
-        .collect();
-    names.sort();
-    names.dedup();
-    let mut total = bytes(2);
-    for name in names {
-        let member = largest(root, &format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")), depth + 1)?;
-        total = total.plus(member).plus(bytes(text_bytes(name) + 4));
-    }
-    Ok(total)
-}
-
-fn text_bytes(name: &str) -> u64 {
+/// Bytes of a text as JSON, as toolgate writes it, without the quotation marks.
+fn text_bytes(text: &str) -> u64 {
     let mut out = String::new();
-    crate::gate::json::write_string(name, &mut out);
-    out.len() as u64 - 2
+    crate::gate::json::write_string(text, &mut out);
+    out.len() as u64 - QUOTES
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+/// A subschema that applies to the same value, and whether it always does.
+#[derive(Clone, Copy)]
+struct Part<'s> {
+    schema: &'s Value,
+    always: bool,
+}
 
-    #[track_caller]
-    fn check(property: Value, expect: Result<(u64, u64), &str>) {
-        let schema = json!({"type": "object", "properties": {"a": property}, "additionalProperties": false});
-        let found =
-            bounds(&schema, &["a"]).map(|b| (b.result_bytes_max, b.free_text_chars_max)).map_err(|error| error.0);
-        // {"a":,} around the value: the comma of a last member is counted and not written.
-        assert_eq!(found, expect.map(|(bytes, chars)| (bytes + 7, chars)).map_err(str::to_owned));
+struct Measure<'s> {
+    root: &'s Value,
+    known: HashMap<*const Value, Extents>,
+    /// The subschemas that are being measured: a cycle has no end.
+    active: Vec<&'s Value>,
+}
+
+impl<'s> Measure<'s> {
+    fn extents(&mut self, schema: &'s Value) -> Extents {
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(false) => return Extents::NEVER,
+            Value::Null | Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Extents::ENDLESS;
+            }
+        };
+        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
+            return *known;
+        }
+        if self.active.len() > DEPTH_MAX || self.active.iter().any(|active| std::ptr::eq(*active, schema)) {
+            return Extents::ENDLESS;
+        }
+        self.active.push(schema);
+        let mut extents = self.own(schema, members);
+        if let Some(target) = self.target(members) {
+            extents = extents.both(self.extents(target));
+        }
+        for branch in branches(members, "allOf") {
+            extents = extents.both(self.extents(branch));
+        }
+        for keyword in ["anyOf", "oneOf"].iter().filter(|keyword| members.contains_key(**keyword)) {
+            let any = branches(members, keyword).fold(Extents::NEVER, |any, branch| any.either(self.extents(branch)));
+            extents = extents.both(any);
+        }
+        self.active.pop();
+        self.known.insert(schema, extents);
+        extents
     }
 
-    #[test]
-    fn each_kind_of_value_has_its_largest_text() {
-        check(json!({"const": "abc"}), Ok((5, 0)));
-        check(json!({"enum": ["a", "failed", 10]}), Ok((8, 0)));
-        check(json!({"type": "boolean"}), Ok((5, 0)));
-        check(json!({"type": "integer", "minimum": 0, "maximum": 999}), Ok((4, 0)));
-        check(json!({"type": "string", "format": "date-time", "maxLength": 35}), Ok((37, 0)));
-        check(json!({"type": "string", "pattern": "^[a-z]{1,10}$"}), Ok((12, 0)));
-        check(json!({"type": "string", "maxLength": 10}), Ok((42, 10)));
-        check(json!({"type": "array", "maxItems": 3, "items": {"type": "boolean"}}), Ok((20, 0)));
-        check(json!({"type": ["string", "null"], "maxLength": 1}), Ok((6, 1)));
+    /// What the keywords of one schema say by themselves.
+    fn own(&mut self, schema: &'s Value, members: &'s Map<String, Value>) -> Extents {
+        let mut extents = Extents::ENDLESS;
+        let finite = |count| Extent::Finite(bytes(count));
+        extents.set(Kind::Null, finite(4));
+        extents.set(Kind::Boolean, finite(5));
+        extents.set(Kind::Number, finite(number(members)));
+        extents.set(Kind::String, string(members));
+        extents.set(Kind::Array, self.array(members));
+        extents.set(Kind::Object, self.object(schema, members));
+        let listed = members.get("const").into_iter().chain(branches(members, "enum"));
+        if members.contains_key("const") || members.contains_key("enum") {
+            extents = extents.both(listed.fold(Extents::NEVER, |all, value| all.either(exactly(value))));
+        }
+        if members.contains_key("type") {
+            let kinds: Vec<Kind> = declared_types(members).into_iter().filter_map(Kind::named).collect();
+            extents.keep(&kinds);
+        }
+        extents
     }
 
-    #[test]
-    fn what_has_no_bound_is_named() {
-        check(json!({"type": "string"}), Err("/a"));
-        check(json!({"type": "array", "items": {"type": "boolean"}}), Err("/a"));
-        check(json!({"type": "array", "maxItems": 2, "items": {"type": "string"}}), Err("/a/*"));
-        check(json!({}), Err("/a"));
+    fn array(&mut self, members: &'s Map<String, Value>) -> Extent {
+        let most = members.get("maxItems").and_then(Value::as_u64);
+        let item = members.get("items").map(|items| self.extents(items).largest());
+        match (most, item) {
+            (Some(0), _) | (_, Some(Extent::Never)) if !members.contains_key("prefixItems") => Extent::Finite(bytes(2)),
+            (Some(most), Some(item)) if !members.contains_key("prefixItems") => {
+                item.plus(bytes(1)).times(most).plus(bytes(2))
+            }
+            (_, _) => Extent::Endless,
+        }
     }
 
-    #[test]
-    fn huge_bounds_saturate() {
-        let nested = (0..10).fold(
-            json!({"type": "boolean"}),
-            |inner, _| json!({"type": "array", "maxItems": 4_000_000_000u64, "items": inner}),
-        );
-        check_saturated(nested);
+    fn object(&mut self, schema: &'s Value, members: &'s Map<String, Value>) -> Extent {
+        let closed_by = |keyword: &str| members.get(keyword) == Some(&Value::Bool(false));
+        let parts = if closed_by("additionalProperties") {
+            vec![Part { schema, always: true }]
+        } else if closed_by("unevaluatedProperties") {
+            self.in_place(schema)
+        } else {
+            return Extent::Endless;
+        };
+        if parts.iter().any(|part| admits_unnamed(part.schema)) {
+            return Extent::Endless;
+        }
+        let mut names: Vec<&str> =
+            parts.iter().flat_map(|part| properties(part.schema)).map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().fold(Extent::Finite(bytes(2)), |total, name| match self.member(name, &parts, true) {
+            Extent::Never => total,
+            value @ (Extent::Finite(_) | Extent::Endless) => total.and(value).plus(member_bytes(name)),
+        })
     }
 
-    fn check_saturated(property: Value) {
-        let schema = json!({"type": "object", "properties": {"a": property}});
-        assert_eq!(bounds(&schema, &["a"]).unwrap().result_bytes_max, u64::MAX);
+    /// The largest value of a member to which these parts speak. Parts that always apply each bound
+    /// it; of the others one does, where the object is `closed` and the member thus declared by one.
+    fn member(&mut self, name: &str, parts: &[Part<'s>], closed: bool) -> Extent {
+        let mut always = None;
+        let mut sometimes = None;
+        for part in parts {
+            let Some(schema) = part.schema.get("properties").and_then(|properties| properties.get(name)) else {
+                continue;
+            };
+            let value = self.extents(schema).largest();
+            if part.always {
+                always = Some(always.map_or(value, |known: Extent| known.min(value)));
+            } else {
+                sometimes = Some(sometimes.map_or(value, |known: Extent| known.max(value)));
+            }
+        }
+        always.or(sometimes.filter(|_| closed)).unwrap_or(Extent::Endless)
+    }
+
+    /// The schema and all that applies to the same value.
+    fn in_place(&self, schema: &'s Value) -> Vec<Part<'s>> {
+        let mut parts: Vec<Part<'s>> = Vec::new();
+        let mut at: HashMap<*const Value, usize> = HashMap::new();
+        let mut pending = vec![Part { schema, always: true }];
+        while let Some(part) = pending.pop() {
+            match at.get(&std::ptr::from_ref(part.schema)) {
+                Some(known) if parts[*known].always || !part.always => continue,
+                Some(known) => parts[*known].always = true,
+                None => {
+                    at.insert(part.schema, parts.len());
+                    parts.push(part);
+                }
+            }
+            let Some(members) = part.schema.as_object() else { continue };
+            let beside = |schema, always| Part { schema, always: part.always && always };
+            pending.extend(self.target(members).map(|target| beside(target, true)));
+            pending.extend(branches(members, "allOf").map(|branch| beside(branch, true)));
+            pending.extend(branches(members, "anyOf").map(|branch| beside(branch, false)));
+            pending.extend(branches(members, "oneOf").map(|branch| beside(branch, false)));
+            let conditions = ["if", "then", "else"].into_iter().filter_map(|keyword| members.get(keyword));
+            pending.extend(conditions.map(|branch| beside(branch, false)));
+        }
+        parts
+    }
+
+    fn target(&self, members: &Map<String, Value>) -> Option<&'s Value> {
+        self.root.pointer(members.get("$ref")?.as_str()?.strip_prefix('#')?)
+    }
+}
+
+fn branches<'s>(members: &'s Map<String, Value>, keyword: &str) -> impl Iterator<Item = &'s Value> {
+    members.get(keyword).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
+}
+
+/// Does this part evaluate members that it does not name?
+fn admits_unnamed(schema: &Value) -> bool {
+    let open = |keyword: &str| schema.get(keyword).is_some_and(|value| *value != Value::Bool(false));
+    ["additionalProperties", "unevaluatedProperties", "patternProperties", "dependentSchemas", "$dynamicRef"]
+        .into_iter()
+        .any(open)
+}
+
+fn number(members: &Map<String, Value>) -> u64 {
+    let only_integers = declared_types(members).contains(&"integer") && !declared_types(members).contains(&"number");
+    let limit = |keywords: [&str; 2], digits: fn(&Value) -> Option<u64>| {
+        keywords.iter().filter_map(|keyword| members.get(*keyword).and_then(digits)).min()
+    };
+    let low = limit(["minimum", "exclusiveMinimum"], |value| digits(value, true));
+    let high = limit(["maximum", "exclusiveMaximum"], |value| digits(value, false));
+    match (low, high) {
+        // `-0` is written with two characters.
+        (Some(low), Some(high)) if only_integers => low.max(high).max(2),
+        (_, _) => NUMBER_BYTES,
+    }
+}
+
+/// Characters of the longest integer on one side of zero that this limit admits there.
+fn digits(limit: &Value, below: bool) -> Option<u64> {
+    let number = limit.as_number()?;
+    let text = match (number.as_i64(), number.as_u64()) {
+        (Some(integer), _) => integer.to_string(),
+        (None, Some(integer)) => integer.to_string(),
+        // Written out: 1e16 has 17 digits.
+        (None, None) => format!("{:.0}", number.as_f64()?),
+    };
+    let is_on_that_side = text.starts_with('-') == below;
+    Some(if is_on_that_side { text.len() as u64 } else { 1 })
+}
+
+fn string(members: &Map<String, Value>) -> Extent {
+    if members.get("format").and_then(Value::as_str) == Some("date-time") {
+        return Extent::Finite(bytes(TIME_BYTES));
+    }
+    let Ok(facts) = string_facts(members) else { return Extent::Endless };
+    match (facts.json_bytes_max, facts.chars_max) {
+        (Some(most), Some(chars)) => Extent::Finite(Bounds {
+            result_bytes_max: most.saturating_add(QUOTES),
+            free_text_chars_max: if facts.closed { 0 } else { chars },
+        }),
+        (_, _) => Extent::Endless,
+    }
+}
+
+/// The extent of one listed value. Numbers are listed by value: 10 is also written 1.0e1.
+fn exactly(value: &Value) -> Extents {
+    let mut extents = Extents::NEVER;
+    extents.set(Kind::of(value), Extent::Finite(bytes(value_bytes(value))));
+    extents
+}
+
+/// Bytes of a listed value as JSON; its nesting is the schema file's, which its parser has bounded.
+fn value_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null => 4,
+        Value::Bool(_) => 5,
+        Value::Number(_) => NUMBER_BYTES,
+        // A listed time is written normalised, with more digits than it may be listed with.
+        Value::String(text) if Timestamp::parse_rfc3339(text).is_some() => TIME_BYTES.max(text_bytes(text) + QUOTES),
+        Value::String(text) => text_bytes(text) + QUOTES,
+        Value::Array(items) => items.iter().map(|item| value_bytes(item) + 1).sum::<u64>() + 2,
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| value_bytes(value) + text_bytes(name) + MEMBER_BYTES).sum::<u64>() + 2
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Where a pointer of the contract leads in the data, seen through `$ref` and the combinators.
 
 use serde_json::Value;
+use std::collections::HashSet;
 
 const DEPTH_MAX: usize = 24;
 
@@ -10,9 +11,15 @@ pub fn schemas_at<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     for token in pointer.split('/').skip(1) {
         let name = token.replace("~1", "/").replace("~0", "~");
         let applying = here.iter().flat_map(|part| applying(schema, part));
-        here = applying.filter_map(|part| child(part, &name)).collect();
+        here = distinct(applying.filter_map(|part| child(part, &name)));
     }
-    here.iter().flat_map(|part| applying(schema, part)).collect()
+    distinct(here.iter().flat_map(|part| applying(schema, part)))
+}
+
+/// Two ways to one schema are one schema: without this, references that fork double at each token.
+fn distinct<'s>(parts: impl Iterator<Item = &'s Value>) -> Vec<&'s Value> {
+    let mut seen = HashSet::new();
+    parts.filter(|part| seen.insert(std::ptr::from_ref(*part))).collect()
 }
 
 fn child<'s>(part: &'s Value, name: &str) -> Option<&'s Value> {
@@ -89,39 +96,4 @@ pub fn properties_at(schema: &Value, pointer: &str) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-/// Does a chain of references from `target` reach `target` again?
-pub(super) fn is_cyclic(root: &Value, target: &str) -> bool {
-    let mut seen = Vec::new();
-    let mut pending = vec![target.to_owned()];
-    while let Some(next) = pending.pop() {
-        if seen.contains(&next) {
-            continue;
-        }
-        let inside =
-            next.strip_prefix('#').and_then(|local| root.pointer(local)).map(references_in).unwrap_or_default();
-        if inside.iter().any(|reference| reference == target) {
-            return true;
-        }
-        seen.push(next);
-        pending.extend(inside);
-    }
-    false
-}
-
-fn references_in(value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    found
 }
