@@ -304,8 +304,8 @@ impl Table<'_, '_> {
     fn cond(&mut self, raw: &RawCond, place: &str) -> Option<Cond> {
         let at = self.pointer(&raw.at, place)?;
         let mut tests = Vec::new();
-        tests.extend(raw.equals.clone().map(Test::Equals));
-        tests.extend(raw.one_of.clone().map(Test::OneOf));
+        tests.extend(raw.equals.clone().map(|value| Test::Equals(value.into())));
+        tests.extend(raw.one_of.clone().map(|values| Test::OneOf(values.into_iter().map(Into::into).collect())));
         if let Some(pattern) = &raw.matches {
             tests.push(Test::Matches(self.regex(pattern, place)?));
         }
@@ -321,12 +321,12 @@ impl Table<'_, '_> {
         }
         tests.extend(raw.present.map(Test::Present));
         tests.extend(raw.not_empty.map(Test::NotEmpty));
-        tests.extend(raw.null.map(Test::Null));
+        tests.extend(raw.is_null.map(Test::Null));
         if tests.is_empty() {
             self.at(
                 place,
                 "the condition tests nothing",
-                "add equals, one_of, matches, type, present, not_empty or null",
+                "add equals, one_of, matches, type, present, not_empty or is_null",
             );
         }
         Some(Cond { at, tests })

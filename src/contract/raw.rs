@@ -278,7 +278,7 @@ pub(super) struct RawCond {
     pub kind: Option<String>,
     pub present: Option<bool>,
     pub not_empty: Option<bool>,
-    pub null: Option<bool>,
+    pub is_null: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

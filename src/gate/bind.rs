@@ -102,9 +102,9 @@ fn refuse(reason: Reason, keyword: &str, at: &Pointer, expected: String, detail:
 
 impl Bind {
     fn check(&self, data: Node<'_>, request: &Request<'_>) -> Result<(), Stop> {
-        let (other, place) = match &self.other {
-            Other::Argument(at) => (request.arguments.and_then(|args| args.pointer(at)), format!("/arguments{at}")),
-            Other::Data(at) => (data.pointer(at), format!("/data{at}")),
+        let (other, root) = match &self.other {
+            Other::Argument(at) => (request.arguments.and_then(|args| args.pointer(at)), "/arguments"),
+            Other::Data(at) => (data.pointer(at), "/data"),
         };
         if other.is_none() && self.optional {
             return Ok(());
@@ -122,7 +122,8 @@ impl Bind {
                 (Reason::BindingMismatch, Reason::BindingMismatch.summary())
             }
         };
-        Err(refuse(reason, self.relation.keyword(), &self.data, place, detail))
+        let (Other::Argument(at) | Other::Data(at)) = &self.other;
+        Err(refuse(reason, self.relation.keyword(), &self.data, format!("{root}{at}"), detail))
     }
 }
 

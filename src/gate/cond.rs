@@ -14,14 +14,37 @@ pub struct Cond {
 
 #[derive(Clone, Debug)]
 pub enum Test {
-    Equals(Value),
-    OneOf(Vec<Value>),
+    Equals(Literal),
+    OneOf(Vec<Literal>),
     Matches(Regex),
     Type(JsonType),
     Present(bool),
     /// A string, array or object with something in it. Absent and null count as empty.
     NotEmpty(bool),
     Null(bool),
+}
+
+/// A value of the contract; a number has its digits beside it, so that comparing writes nothing.
+#[derive(Clone, Debug)]
+pub struct Literal {
+    value: Value,
+    digits: Option<Box<str>>,
+}
+
+impl From<Value> for Literal {
+    fn from(value: Value) -> Literal {
+        let digits = value.is_number().then(|| value.to_string().into());
+        Literal { value, digits }
+    }
+}
+
+impl Literal {
+    fn is(&self, node: Node<'_>) -> bool {
+        match &self.digits {
+            Some(digits) => node.lexeme().is_some_and(|lexeme| same_number(lexeme, digits)),
+            None => equals(node, &self.value),
+        }
+    }
 }
 
 /// JSON Schema's type names, as a condition asks for them.
@@ -82,8 +105,8 @@ pub fn all_hold(conds: &[Cond], base: Node<'_>) -> bool {
 impl Test {
     fn holds(&self, found: Option<Node<'_>>) -> bool {
         match self {
-            Test::Equals(value) => found.is_some_and(|node| equals(node, value)),
-            Test::OneOf(values) => found.is_some_and(|node| values.iter().any(|value| equals(node, value))),
+            Test::Equals(value) => found.is_some_and(|node| value.is(node)),
+            Test::OneOf(values) => found.is_some_and(|node| values.iter().any(|value| value.is(node))),
             Test::Matches(regex) => found.and_then(|node| node.as_str()).is_some_and(|text| regex.is_match(text)),
             Test::Type(kind) => found.is_some_and(|node| kind.admits(&node)),
             Test::Present(wanted) => found.is_some() == *wanted,

@@ -102,7 +102,7 @@ pub fn decide<'a>(case: &Case<'a>, bench: &'a mut Bench) -> Result<AgentResult<'
     let reading = &contract.reading;
     let candidate =
         adapt::adapt(&parsed, reading, &contract.terms.failures, request, response.headers(), &mut bench.candidate)?;
-    let envelope = validate::validate(&candidate, &contract.envelope)?;
+    let envelope = validate::validate(&candidate, &contract.envelope, request.id)?;
     let bound = bind::bind(&envelope, &contract.semantics, request, *now)?;
     select::select(&bound, &contract.selection, request, &mut bench.out)
 }

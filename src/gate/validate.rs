@@ -43,9 +43,15 @@ pub struct EnvelopeSchema {
 
 /// Validates a candidate; a valid failure envelope ends the way as the failure that it reports.
 ///
+/// An envelope that names another request is refused here, before its failure could be believed.
+///
 /// # Errors
-/// `SCHEMA_VIOLATION`, `TEXT_UNSAFE`, or a failure with a code of the contract.
-pub fn validate<'a>(candidate: &Candidate<'a>, schema: &EnvelopeSchema) -> Result<Envelope<'a>, Stop> {
+/// `SCHEMA_VIOLATION`, `TEXT_UNSAFE`, `BINDING_MISMATCH`, or a failure with a code of the contract.
+pub fn validate<'a>(
+    candidate: &Candidate<'a>,
+    schema: &EnvelopeSchema,
+    request_id: &str,
+) -> Result<Envelope<'a>, Stop> {
     let root = candidate.root();
     let (validator, failed) = match root.get("outcome").and_then(|outcome| outcome.as_str()) {
         Some("success") => (&schema.success, false),
@@ -55,11 +61,14 @@ pub fn validate<'a>(candidate: &Candidate<'a>, schema: &EnvelopeSchema) -> Resul
     if !validator.is_valid(root) {
         return Err(violation(validator.iter_errors(root).next(), schema));
     }
+    if root.get("request_id").and_then(|id| id.as_str()) != Some(request_id) {
+        return Err(other_request());
+    }
     if failed {
         return Err(reported_failure(root));
     }
     let data = root.get("data").ok_or_else(|| violation(None, schema))?;
-    check_strings(data, &schema.data)?;
+    check_strings(data, &schema.data).map_err(|stop| at_member(stop, "data"))?;
     Ok(Envelope { data })
 }
 
@@ -84,6 +93,17 @@ fn reported_failure(root: Node<'_>) -> Stop {
     // The schema's enum has made sure that this is one of the contract's own codes.
     let code = code.map_or(FailureCode::InvalidResponse, FailureCode::named);
     Stop::fail(Stage::Validate, code, Diagnosis::of("the tool's own envelope reports a failure"))
+}
+
+fn other_request() -> Stop {
+    let diagnosis = Diagnosis {
+        keyword: "request_id".into(),
+        instance_path: "/request_id".into(),
+        expected: "the id of the outstanding request".into(),
+        found: "string",
+        ..Diagnosis::of(Reason::BindingMismatch.summary())
+    };
+    Stop::refuse(Stage::Bind, Reason::BindingMismatch, diagnosis)
 }
 
 fn refuse(diagnosis: Diagnosis) -> Stop {

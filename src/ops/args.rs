@@ -70,6 +70,12 @@ pub struct DemoArgs {
     /// Keep the log and files of the demo in this folder, instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// The day to play.
+    #[arg(long, value_name = "FILE", default_value = "examples/day/day.json")]
+    pub day: PathBuf,
+    /// Folder of the contracts.
+    #[arg(long, value_name = "DIR", default_value = "schemas")]
+    pub schemas: PathBuf,
 }
 
 #[derive(Debug, Args)]

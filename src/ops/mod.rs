@@ -1,13 +1,22 @@
 //! The commands. Each serves one step of the day of the people who run this.
 
 pub mod args;
+mod cases;
 mod check;
+mod demo;
+mod describe;
 mod explain;
 mod json;
 mod out;
+mod run;
+mod send;
+mod settings;
+mod tail;
+mod vet;
 
-use anyhow::{Result, bail};
-use args::{Cli, Command};
+use anyhow::Result;
+use args::{Cli, Command, ConfigCommand, ContractCommand};
+use clap::CommandFactory;
 use std::process::ExitCode;
 
 /// How a command ended, as the shell sees it.
@@ -38,10 +47,25 @@ impl Exit {
 /// # Errors
 /// What a person should read; the caller prints it.
 pub fn run(cli: Cli) -> Result<Exit> {
+    let config = cli.config.as_deref();
     match cli.command {
+        Command::Run(args) => run::run(config, &args),
+        Command::Demo(args) => demo::demo(&args),
         Command::Check(args) => check::check(&args.dir, args.json),
+        Command::Vet(args) => vet::vet(&args),
+        Command::Send(args) => send::send(config, &args),
+        Command::Tail(args) => tail::tail(config, &args),
         Command::Explain(args) => explain::explain(args.reason.as_deref()).map(|()| Exit::Ok),
-        _ => bail!("not here"),
+        Command::Config(ConfigCommand::Check) => run::config_check(config),
+        Command::Contract(ContractCommand::Describe { tool, schemas }) => describe::describe(&tool, &schemas),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut std::io::stdout());
+            Ok(Exit::Ok)
+        }
+        Command::Man => {
+            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
+            Ok(Exit::Ok)
+        }
     }
 }
 
@@ -50,6 +74,10 @@ pub fn report(result: Result<Exit>) -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) if out::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<settings::BadConfiguration>() => {
+            eprintln!("{error}");
+            ExitCode::from(Exit::BadConfiguration.code())
+        }
         Err(error) => {
             eprintln!("toolgate: {error:#}");
             ExitCode::from(Exit::Failure.code())

@@ -42,10 +42,6 @@ impl Paint {
         Paint { on: !refused && io::stdout().is_terminal() }
     }
 
-    pub const fn plain() -> Paint {
-        Paint { on: false }
-    }
-
     fn wrap(self, code: &str, text: &str) -> String {
         if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

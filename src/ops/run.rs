@@ -1,0 +1,266 @@
+//! `toolgate run`: the whole life of a worker. Everything that can be wrong is found out before a
+//! port or the log is opened; after that it builds, serves, and drains.
+
+use super::args::RunArgs;
+use super::settings::{self, Flags};
+use super::vet::read_secrets;
+use super::{Exit, out};
+use crate::config::{Config, ResponseEncoding};
+use crate::contract::fixture::Secrets;
+use crate::contract::{Registry, Status, pack};
+use crate::gate::decode::Encoding;
+use crate::log::sqlite::{Retention, SqliteLog, WorkerOptions};
+use crate::log::{LogError, RECORD_BYTES_MAX, Topic};
+use crate::partition::Around;
+use crate::telemetry::http::{Health, Pages, Phase, Server};
+use crate::telemetry::logging::{self, Colour};
+use crate::telemetry::{Build, ContractName, ContractStatus, Metrics};
+use crate::worker::{Bounds, Step, Worker, clock};
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Runs a worker until a signal or, where asked for, until there is nothing left to do.
+///
+/// # Errors
+/// Bad configuration, no sound contract, or a log that fails.
+pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
+    let config = settings::load(file, &flags(args))?;
+    let no_color = std::env::var("NO_COLOR").ok();
+    logging::init(config.telemetry.log_format, config.telemetry.log_level, Colour::from_no_color(no_color.as_deref()))?;
+    let registry = load_contracts(&config.contracts.dir)?;
+    let secrets = load_secrets(&config, &registry)?;
+    let stop = stop_on_signals()?;
+    let metrics = Arc::new(metrics_for(&registry));
+    let health = Arc::new(Health::new(Duration::from_secs(60)));
+    let _server = serve(&config, &metrics, &health)?;
+    let log = open_log(&config)?;
+    let worker = Worker::new(log, around(&config, registry, secrets), bounds(&config), metrics.clone(), seed()?);
+    let ended =
+        Loop { worker, config: &config, metrics: &metrics, health: &health, stop: &stop, until_idle: args.until_idle }
+            .run();
+    match ended {
+        Ok(()) => Ok(Exit::Ok),
+        Err(error @ LogError::Full { .. }) => {
+            eprintln!("toolgate: {error}");
+            Ok(Exit::Temporary)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn flags(args: &RunArgs) -> Flags {
+    let mut flags = Flags::new();
+    settings::flag(&mut flags, "log.path", args.log.as_ref().map(|path| path.display()));
+    settings::flag(&mut flags, "contracts.dir", args.schemas.as_ref().map(|path| path.display()));
+    settings::flag(&mut flags, "log.accept_gap", args.accept_gap.then_some("true"));
+    flags
+}
+
+/// Serves the sound contracts and names the others. Without any there is nothing to do but refuse.
+pub(super) fn load_contracts(dir: &Path) -> Result<Registry> {
+    let (registry, unsound) = pack::load_all(dir).map_err(|why| anyhow!(why))?;
+    for pack in &unsound {
+        tracing::error!(folder = %pack.dir.display(), "contract is not served: `toolgate check` says why");
+    }
+    if registry.is_empty() {
+        bail!("{}: no contract is sound; run `toolgate check {}`", dir.display(), dir.display());
+    }
+    tracing::info!(served = registry.contracts().count(), refused = unsound.len(), "contracts loaded");
+    Ok(registry)
+}
+
+/// A contract whose signatures can't be checked would refuse everything: say so at the start.
+fn load_secrets(config: &Config, registry: &Registry) -> Result<Secrets> {
+    let dir = &config.contracts.secrets_dir;
+    let secrets = if dir.is_dir() { read_secrets(dir)? } else { Secrets::default() };
+    for contract in registry.contracts() {
+        for name in contract.secrets.iter().filter(|name| !secrets.0.contains_key(*name)) {
+            tracing::warn!(contract = %contract.label, secret = %name, folder = %dir.display(), "secret is missing: signatures that need it will not verify");
+        }
+    }
+    Ok(secrets)
+}
+
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        // A second signal ends the process at once; nothing is lost by that, only unfinished.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
+            .context("signals can't be handled")?;
+        signal_hook::flag::register(signal, stop.clone()).context("signals can't be handled")?;
+    }
+    Ok(stop)
+}
+
+pub(super) fn metrics_for(registry: &Registry) -> Metrics {
+    let status = |status| match status {
+        Status::Active => ContractStatus::Active,
+        Status::Shadow => ContractStatus::Shadow,
+        Status::Retired => ContractStatus::Retired,
+    };
+    let names: Vec<ContractName> = registry
+        .contracts()
+        .map(|contract| ContractName {
+            tool: contract.tool.to_string(),
+            version: contract.version,
+            status: status(contract.status),
+        })
+        .collect();
+    Metrics::new(
+        &names,
+        Build { version: env!("CARGO_PKG_VERSION"), commit: option_env!("TOOLGATE_COMMIT").unwrap_or("unknown") },
+    )
+}
+
+fn serve(config: &Config, metrics: &Arc<Metrics>, health: &Arc<Health>) -> Result<Option<Server>> {
+    let Some(address) = config.telemetry.metrics_listen else { return Ok(None) };
+    let pages = Pages { metrics: metrics.clone(), health: health.clone(), now_ms };
+    let server = Server::start(address, pages)?;
+    tracing::info!(address = %server.address(), "serving /metrics, /livez and /readyz");
+    Ok(Some(server))
+}
+
+fn now_ms() -> i64 {
+    clock::now().unix_millis()
+}
+
+fn open_log(config: &Config) -> Result<SqliteLog> {
+    let options = WorkerOptions {
+        group: config.worker.group.clone(),
+        partitions: config.log.partitions.into(),
+        accept_gap: config.log.accept_gap,
+        batch_bytes_max: config.worker.batch_bytes_max,
+        now_ms,
+    };
+    Ok(SqliteLog::open_worker(&config.log.path, options)?)
+}
+
+fn around(config: &Config, registry: Registry, secrets: Secrets) -> Around {
+    Around {
+        registry,
+        secrets,
+        responses: match config.encoding.responses {
+            ResponseEncoding::Protobuf => Encoding::Protobuf,
+            ResponseEncoding::CloudEvents => Encoding::CloudEvents,
+        },
+        requests_topic: config.topics.requests.clone(),
+        responses_topic: config.topics.responses.clone(),
+        partitions: config.log.partitions.into(),
+        group: config.worker.group.clone(),
+        worker: config.worker.instance.clone(),
+        skew_ms: millis(config.worker.skew),
+    }
+}
+
+fn bounds(config: &Config) -> Bounds {
+    Bounds {
+        batch_records_max: config.worker.batch_records_max,
+        poll_wait: config.worker.poll_wait,
+        parked_max: config.worker.parked_max,
+        record_bytes_max: RECORD_BYTES_MAX,
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Seeds hashes and jitter from the system.
+pub(super) fn seed() -> Result<u64> {
+    getrandom::u64().map_err(|error| anyhow!("the system gives no random numbers: {error}"))
+}
+
+struct Loop<'a> {
+    worker: Worker<SqliteLog>,
+    config: &'a Config,
+    metrics: &'a Metrics,
+    health: &'a Health,
+    stop: &'a AtomicBool,
+    until_idle: bool,
+}
+
+/// Rows that one step of maintenance may touch, and how often there is one.
+const MAINTAIN_ROWS: usize = 2000;
+const MAINTAIN_EVERY_MS: i64 = 1000;
+
+impl Loop<'_> {
+    fn run(mut self) -> Result<(), LogError> {
+        let mut maintained_ms = now_ms();
+        loop {
+            let step = self.worker.step(clock::now)?;
+            self.health.beat(now_ms());
+            if self.worker.states().next().is_some() {
+                self.health.set(Phase::Ready);
+                self.metrics.set_ready(true);
+            }
+            let is_due = now_ms() - maintained_ms >= MAINTAIN_EVERY_MS;
+            if is_due {
+                maintained_ms = now_ms();
+                self.look_after()?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return self.drained("stopped by a signal");
+            }
+            let waiting: usize = self.worker.states().map(|state| state.waiting()).sum();
+            if self.until_idle && step == Step::Idle && waiting == 0 {
+                return self.drained("nothing is left to do");
+            }
+        }
+    }
+
+    /// A step is a whole batch and its commit: between two of them nothing is half done.
+    fn drained(&self, why: &str) -> Result<(), LogError> {
+        self.health.set(Phase::Draining);
+        self.metrics.set_ready(false);
+        tracing::info!(why, "worker stopped; everything it has judged is committed");
+        Ok(())
+    }
+
+    /// Retention, compaction and the lag.
+    fn look_after(&mut self) -> Result<(), LogError> {
+        let retention = retention(self.config);
+        let partitions: Vec<_> = self.worker.states().map(|state| state.id).collect();
+        let log = self.worker.log_mut();
+        let done = log.maintain(now_ms(), &retention, MAINTAIN_ROWS)?;
+        if done.expired + done.compacted > 0 {
+            tracing::debug!(expired = done.expired, compacted = done.compacted, "log maintained");
+        }
+        let mut lag = 0;
+        for partition in partitions {
+            for topic in Topic::INPUTS {
+                use crate::log::Log;
+                lag += (log.end_offset(topic, partition)?.0 - log.position(topic, partition)?.0).max(0) as u64;
+            }
+        }
+        self.metrics.set_lag(lag, Duration::ZERO);
+        Ok(())
+    }
+}
+
+fn retention(config: &Config) -> Retention {
+    let configured = [
+        (Topic::Requests, config.retention.requests),
+        (Topic::Responses, config.retention.responses),
+        (Topic::Results, config.retention.results),
+        (Topic::Quarantine, config.retention.quarantine),
+        (Topic::Retries, config.retention.retries),
+        (Topic::Audit, config.retention.audit),
+    ];
+    configured.into_iter().fold(Retention::default(), |all, (topic, kept)| all.with(topic, millis(kept)))
+}
+
+/// `toolgate config check`: every setting in force, with its origin.
+///
+/// # Errors
+/// Bad configuration, or output that can't be written.
+pub(super) fn config_check(file: Option<&Path>) -> Result<Exit> {
+    let explained = settings::explain(file, &Flags::new())?;
+    let width = explained.iter().map(|entry| entry.setting.name().len()).max().unwrap_or_default();
+    for entry in explained {
+        out::line(&format!("{:width$}  {}  ({})", entry.setting.name(), entry.value, entry.origin))?;
+    }
+    Ok(Exit::Ok)
+}
