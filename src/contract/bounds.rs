@@ -43,7 +43,7 @@ const MEMBER_BYTES: u64 = 4;
 /// # Errors
 /// A selected member is not declared, or admits values of any size.
 pub fn bounds(schema: &Value, selected: &[&str]) -> Result<Bounds, BoundsError> {
-    let mut measure = Measure { root: schema, known: HashMap::new(), active: Vec::new() };
+    let mut measure = Measure { root: schema, known: HashMap::new(), depth: 0 };
     let closed = !matches!(measure.extents(schema).0[Kind::Object as usize], Extent::Endless);
     let parts = measure.in_place(schema);
     let mut total = bytes(2);
@@ -92,8 +92,9 @@ struct Part<'s> {
 struct Measure<'s> {
     root: &'s Value,
     known: HashMap<*const Value, Extents>,
-    /// The subschemas that are being measured: a cycle has no end.
-    active: Vec<&'s Value>,
+    /// Subschemas that are being measured inside one another. A cycle comes to this limit, and what
+    /// has been measured on the way is known: it costs no more than a long chain.
+    depth: usize,
 }
 
 impl<'s> Measure<'s> {
@@ -108,10 +109,10 @@ impl<'s> Measure<'s> {
         if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
             return *known;
         }
-        if self.active.len() > DEPTH_MAX || self.active.iter().any(|active| std::ptr::eq(*active, schema)) {
+        if self.depth > DEPTH_MAX {
             return Extents::ENDLESS;
         }
-        self.active.push(schema);
+        self.depth += 1;
         let mut extents = self.own(schema, members);
         if let Some(target) = self.target(members) {
             extents = extents.both(self.extents(target));
@@ -123,7 +124,7 @@ impl<'s> Measure<'s> {
             let any = branches(members, keyword).fold(Extents::NEVER, |any, branch| any.either(self.extents(branch)));
             extents = extents.both(any);
         }
-        self.active.pop();
+        self.depth -= 1;
         self.known.insert(schema, extents);
         extents
     }

@@ -32,7 +32,7 @@ fn each_kind_of_value_has_its_largest_text() {
     check(json!({"const": "2026-12-01T12:00:00.1Z"}), Ok((37, 0)));
     check(json!({"type": "boolean"}), Ok((5, 0)));
     check(json!({"type": "number", "minimum": 0, "maximum": 1}), Ok((64, 0)));
-    check(json!({"type": "string", "format": "date-time", "maxLength": 20}), Ok((37, 0)));
+    check(json!({"type": "string", "format": "date-time", "maxLength": 5}), Ok((37, 0)));
     check(json!({"type": "string", "format": "uuid"}), Ok((38, 0)));
     check(json!({"type": "string", "pattern": "^[a-z]{1,10}$"}), Ok((12, 0)));
     check(json!({"type": "string", "pattern": "^[a-z]+$", "maxLength": 10}), Ok((42, 0)));
@@ -128,6 +128,10 @@ fn a_cycle_has_no_bound_and_a_fork_costs_no_time() {
         "additionalProperties": false
     });
     check_schema(&cycle, Err("/a"));
+    let mut forking_cycle = json!({"type": "object", "additionalProperties": false});
+    forking_cycle["properties"] =
+        ["a", "b", "c"].map(|name| (name.to_owned(), json!({"$ref": "#"}))).into_iter().collect();
+    check_schema(&forking_cycle, Err("/a"));
     let fork = |i: u32| {
         let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
         json!({"type": "object", "properties": {"l": next, "r": next}, "additionalProperties": false})
