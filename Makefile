@@ -28,7 +28,7 @@ bench: ## Measure ratios against a baseline in the same run.
 DOCUMENTS ?= 10000000
 fuzz-parse: ## Compare the parser with its slow reference on DOCUMENTS generated documents (10 million).
 	@scripts/setup.sh
-	TOOLGATE_DOCUMENTS=$(DOCUMENTS) cargo test --test parse_agreement -- --nocapture
+	TOOLGATE_DOCUMENTS=$(DOCUMENTS) cargo test --test parse agreement -- --nocapture
 
 KILLS ?= 500
 soak: ## Kill a loaded worker KILLS times with SIGKILL and account for every record.
