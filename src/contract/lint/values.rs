@@ -60,8 +60,7 @@ impl<'s> Lint<'s> {
         let closed_here = closed_by(members, "additionalProperties") || closed_by(members, "unevaluatedProperties");
         let composed = members.contains_key("allOf");
         if is_object && context.bounds() && !closed_here && !context.closed_outside {
-            let help =
-                if composed { "add \"unevaluatedProperties\": false" } else { "add \"additionalProperties\": false" };
+            let help = if composed { "add \"unevaluatedProperties\": false" } else { CLOSE };
             self.add("closed", pointer, "the object admits members that nobody has named", help);
         }
         if composed && closed_by(members, "additionalProperties") && adds_properties(members) {
