@@ -8,7 +8,7 @@ use super::raw::{RawAdapt, RawCond, RawContract, RawError, RawFallback, RawShape
 use super::shape::escape;
 use super::{Code, lint};
 use crate::gate::adapt::Reading;
-use crate::gate::adapt::plan::{Adapter, Fallback, Field, InBandError, Origin, Shape, Spec, Steps};
+use crate::gate::adapt::plan::{Adapter, Fallback, Field, InBandError, Origin, Refinement, Shape, Spec, Steps};
 use crate::gate::cond::{Cond, JsonType, Test};
 use crate::gate::parse::Pointer;
 use crate::gate::refusal::FailureCode;
@@ -348,7 +348,7 @@ impl Table<'_, '_> {
                             .map(|code| (vendor.as_str().into(), code)),
                     );
                 }
-                Some((at, table))
+                Some(Refinement { at, codes: table })
             }
         };
         Some(InBandError { when, code, by })

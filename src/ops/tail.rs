@@ -119,24 +119,26 @@ fn described(topic: Topic, record: &Record) -> Option<String> {
                 directive.failure_code
             )
         }
-        Topic::Audit => {
-            let audit = v1::AuditRecord::decode(value).ok()?;
-            let outcome = audit.outcome().as_str_name().trim_start_matches("AUDIT_OUTCOME_").to_ascii_lowercase();
-            format!(
-                "{} {outcome} {} {}@{} {}",
-                audit.decision_id,
-                audit.reason,
-                text(audit.tool.as_bytes()),
-                audit.contract_version,
-                audit.failure_code
-            )
-        }
-        Topic::Bindings => {
-            let binding = v1::Binding::decode(value).ok()?;
-            let state = binding.state().as_str_name().trim_start_matches("BINDING_STATE_").to_ascii_lowercase();
-            format!("{}@{} {state} attempt {}", binding.tool, binding.contract_version, binding.attempt)
-        }
+        Topic::Audit => audit_line(&v1::AuditRecord::decode(value).ok()?),
+        Topic::Bindings => binding_line(&v1::Binding::decode(value).ok()?),
     })
+}
+
+fn audit_line(audit: &v1::AuditRecord) -> String {
+    let outcome = audit.outcome().as_str_name().trim_start_matches("AUDIT_OUTCOME_").to_ascii_lowercase();
+    format!(
+        "{} {outcome} {} {}@{} {}",
+        audit.decision_id,
+        audit.reason,
+        text(audit.tool.as_bytes()),
+        audit.contract_version,
+        audit.failure_code
+    )
+}
+
+fn binding_line(binding: &v1::Binding) -> String {
+    let state = binding.state().as_str_name().trim_start_matches("BINDING_STATE_").to_ascii_lowercase();
+    format!("{}@{} {state} attempt {}", binding.tool, binding.contract_version, binding.attempt)
 }
 
 fn as_json(topic: Topic, record: &Record) -> String {

@@ -7,6 +7,9 @@ use hashbrown::HashTable;
 use prost::Message;
 use std::hash::{BuildHasher, Hasher};
 
+/// One change of a batch: the id, and its record before.
+type Undo = (Box<str>, Option<Box<[u8]>>);
+
 /// All records of a partition, each as the bytes of its changelog value.
 ///
 /// Request ids are chosen by dispatchers, so the hash has a seed from outside.
@@ -15,7 +18,7 @@ pub struct Table {
     records: HashTable<Box<[u8]>>,
     hasher: FixedState,
     /// What the records that this batch touched were before it: `None` where there was none.
-    journal: Option<Vec<(Box<str>, Option<Box<[u8]>>)>>,
+    journal: Option<Vec<Undo>>,
 }
 
 impl Table {
@@ -71,6 +74,7 @@ impl Table {
     fn swap(&mut self, request_id: &str, bytes: Option<Box<[u8]>>) -> Option<Box<[u8]>> {
         let hash = self.hash(request_id);
         let hasher = self.hasher.clone();
+        #[allow(clippy::borrowed_box, reason = "the table hands out what it holds")]
         let rehash = |bytes: &Box<[u8]>| {
             let mut hasher = hasher.build_hasher();
             hasher.write(id_of(bytes));

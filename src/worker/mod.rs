@@ -101,10 +101,8 @@ impl<L: Log> Worker<L> {
             Event::Records(records) => split(records),
             Event::Idle => BTreeMap::new(),
         };
-        match self.work(shares, now())? {
-            Step::Idle if !was_quiet => Ok(Step::Worked),
-            step => Ok(step),
-        }
+        let step = self.work(shares, now())?;
+        Ok(if step == Step::Idle && !was_quiet { Step::Worked } else { step })
     }
 
     /// Not longer than until the next timer.

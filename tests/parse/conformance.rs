@@ -1,4 +1,5 @@
 //! Documents that must be read and documents that must be refused, with the exact reason.
+#![allow(clippy::too_many_lines, reason = "tables")]
 
 use toolgate::gate::Reason;
 use toolgate::gate::Reason::{

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
+const CLOSE: &str =
+    "add \"additionalProperties\": false; in a branch of allOf, \"unevaluatedProperties\": false beside the allOf";
+
 impl<'s> Lint<'s> {
     /// A keyword constrains only values of its own type: without `type` beside it, others pass.
     pub(super) fn types(&mut self, members: &Map<String, Value>, pointer: &str, context: &Context<'s>) {

@@ -89,7 +89,7 @@ impl<'a> FieldWriter<'a, '_, '_> {
             Some(Found::Node(node)) if node.is_null() => match &spec.if_null {
                 // A table that names null, as in `map: {"null": none}`, reads it as a value.
                 Fallback::Refuse if spec.steps.map.is_some() => return Ok(Found::Scalar(Scalar::Null)),
-                other => other,
+                declared @ (Fallback::Refuse | Fallback::Omit | Fallback::Value(_)) => declared,
             },
             Some(_) => return Ok(looked_up.unwrap_or(Found::Omitted)),
         };

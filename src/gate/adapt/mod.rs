@@ -94,9 +94,9 @@ fn in_band(error: &InBandError, base: Node<'_>) -> Result<(), Stop> {
     if !all_hold(&error.when, base) {
         return Ok(());
     }
-    let refined = error.by.as_ref().and_then(|(at, codes)| {
-        let vendor_code = base.pointer(at).and_then(|node| node.as_str().or_else(|| node.lexeme()))?;
-        codes.iter().find(|(name, _)| name.as_ref() == vendor_code)
+    let refined = error.by.as_ref().and_then(|by| {
+        let vendor_code = base.pointer(&by.at).and_then(|node| node.as_str().or_else(|| node.lexeme()))?;
+        by.codes.iter().find(|(name, _)| name.as_ref() == vendor_code)
     });
     let code = refined.map_or(&error.code, |(_, code)| code);
     let diagnosis = Diagnosis {

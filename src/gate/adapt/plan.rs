@@ -3,6 +3,7 @@
 use crate::contract::raw::Convert;
 use crate::gate::cond::Cond;
 use crate::gate::parse::Pointer;
+use crate::gate::refusal::FailureCode;
 use regex::Regex;
 use serde_json::Value;
 
@@ -93,6 +94,13 @@ pub enum Fallback {
 #[derive(Debug)]
 pub struct InBandError {
     pub when: Vec<Cond>,
-    pub code: crate::gate::refusal::FailureCode,
-    pub by: Option<(Pointer, Vec<(Box<str>, crate::gate::refusal::FailureCode)>)>,
+    pub code: FailureCode,
+    pub by: Option<Refinement>,
+}
+
+/// Where the vendor's own code stands, and what it means in the contract's vocabulary.
+#[derive(Debug)]
+pub struct Refinement {
+    pub at: Pointer,
+    pub codes: Vec<(Box<str>, FailureCode)>,
 }
