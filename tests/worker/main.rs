@@ -1,0 +1,7 @@
+//! The worker over a log in memory, on a virtual clock: what happens to requests, responses,
+//! deadlines and retries, and what a commit that does not go through leaves behind.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod faults;
+mod stage;
+mod stories;
