@@ -34,14 +34,18 @@ pub(crate) fn start() -> Timestamp {
 
 impl Stage {
     pub(crate) fn new() -> Stage {
-        Stage { worker: worker(MemoryLog::new(PARTITIONS)), now: Cell::new(start()) }
+        Stage::with_batches_of(50)
+    }
+
+    pub(crate) fn with_batches_of(records: usize) -> Stage {
+        Stage { worker: worker(MemoryLog::new(PARTITIONS), records), now: Cell::new(start()) }
     }
 
     /// The process ends and another one starts on the same log.
     pub(crate) fn restart(&mut self) {
         let mut log = std::mem::replace(self.worker.log_mut(), MemoryLog::new(PARTITIONS));
         log.restart();
-        self.worker = worker(log);
+        self.worker = worker(log, 50);
         self.run();
     }
 
@@ -160,7 +164,7 @@ impl Stage {
     }
 }
 
-fn worker(log: MemoryLog) -> Worker<MemoryLog> {
+fn worker(log: MemoryLog, batch_records_max: usize) -> Worker<MemoryLog> {
     let around = Around {
         registry: registry(),
         secrets: Secrets::default(),
