@@ -1,0 +1,10 @@
+//! The worker over a log in memory and a virtual clock: what comes of requests and responses, told as stories.
+#![cfg(feature = "worker")]
+
+mod laws;
+mod lives;
+mod parked;
+mod stories;
+mod support;
+mod transcript;
+mod world;
