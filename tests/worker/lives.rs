@@ -215,3 +215,39 @@ fn a_closed_request_shrinks_and_is_forgotten() {
         ",
     );
 }
+
+#[test]
+fn a_request_that_has_expired_is_not_revived_by_its_next_attempt() {
+    check(
+        "
+        > announce r1 ci.job_status
+        state r1 attempt 1 outstanding
+        > wait 62; announce r1 ci.job_status attempt=2
+        agent r1 failure EXPIRED retryable=false
+        audit r1 expired EXPIRED
+        audit r1 refused REQUEST_ID_REUSED
+        state r1 attempt 1 closed expired
+        > respond r1 good attempt=2
+        quarantine r1 LATE_RESPONSE responses-0@0 kept 134
+        audit r1 refused LATE_RESPONSE
+        ",
+    );
+}
+
+#[test]
+fn an_id_that_is_due_to_be_forgotten_is_free_again() {
+    check(
+        "
+        > announce r1 ci.job_status; respond r1 good
+        agent r1 success
+        audit r1 accepted
+        state r1 attempt 1 closed accepted
+        > wait 172800; announce r1 ci.job_status
+        state r1 attempt 1 outstanding
+        > respond r1 good
+        agent r1 success
+        audit r1 accepted
+        state r1 attempt 1 closed accepted
+        ",
+    );
+}
