@@ -130,3 +130,20 @@ fn a_misrouted_response_names_both_partitions() {
     assert_eq!(kept[0].reason, "MISROUTED");
     assert_eq!(diagnosis.expected, "partition 0, where the key belongs; it came on 1");
 }
+
+#[test]
+fn a_response_waits_for_the_announcement_of_its_attempt() {
+    let mut world = World::with(BATCH, 1000);
+    let early = id("early");
+    world.announce(&world.request(&early, "ci.job_status"));
+    world.run();
+    for n in 0..CROWD {
+        world.announce(&world.request(&id(&format!("crowd{n}")), "ci.job_status"));
+    }
+    world.announce(&v1::ToolRequest { attempt: 2, ..world.request(&early, "ci.job_status") });
+    world.respond(&v1::ToolResponse { attempt: 2, ..world.response(&early, "good") });
+    world.step();
+    assert_eq!(world.waiting(), 1, "nobody can know yet that the attempt was not announced");
+    world.run();
+    agents_got(&world, 1);
+}
