@@ -187,7 +187,7 @@ impl PartitionState {
             // Judged by whatever is loaded when the response comes; all arguments are kept until then.
             Lookup::UnknownTool | Lookup::UnknownVersion => (request.contract_version, request.arguments.clone()),
         };
-        let existing = self.table.get(&request.request_id);
+        let existing = self.announced(&request.request_id, around, now, effects);
         match machine::announce(existing.as_ref(), &request, version, arguments) {
             Announced::Ignored => {}
             Announced::New(known) => {
@@ -201,6 +201,24 @@ impl PartitionState {
                 effects.settlements.push(settlement);
             }
         }
+    }
+
+    /// The request's record as an announcement finds it: a deadline that has passed is settled first, so that no
+    /// attempt revives the request, and an id whose retention is over is free. A retry that is due stays so,
+    /// because the announcement may be that of the very attempt.
+    fn announced(
+        &mut self,
+        request_id: &str,
+        around: &Around,
+        now: Timestamp,
+        effects: &mut Effects,
+    ) -> Option<Binding> {
+        let known = self.table.get(request_id)?;
+        let waits = matches!(known.state, State::AwaitingRetry { .. });
+        if !waits || now >= known.deadline.saturating_add_millis(around.skew_ms) {
+            self.due_for(&known, around, now, effects);
+        }
+        self.table.get(request_id)
     }
 
     /// Queues a response; [`respond`](Self::respond) judges in this order.

@@ -63,6 +63,8 @@ impl PartitionState {
         };
         let digest = *response.body().digest().as_bytes();
         match machine::matching(Some(&known), response.tool(), response.attempt(), &digest) {
+            // The announcement of a later attempt may still be on its way, as that of a request may.
+            Err((Reason::UnknownRequest, _)) if !is_proof => return false,
             Err((reason, detail)) => {
                 let settlement =
                     self.unmatched(record, &response, Some(&known), reason, Diagnosis::of(detail), around, now);

@@ -3,5 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod faults;
+mod laws;
+mod lives;
+mod parked;
+mod scenes;
 mod stage;
 mod stories;
+mod support;
+mod transcript;
+mod world;
