@@ -5,7 +5,30 @@
 //! ```
 //!
 //! Each stage is a function from the type before it to its own type, whose constructor is private
-//! to its file: leaving a stage out does not compile. Stages 1 and 10 (`ingest`, `emit`) are the
+//! to its file: leaving a stage out does not compile. What was not admitted can't be parsed,
+//!
+//! ```compile_fail
+//! use toolgate::gate::parse::{Grammar, Limits, Tape, parse};
+//! let grammar = Grammar { limits: Limits::default(), text: None };
+//! let parsed = parse(b"{}", &grammar, &mut Tape::default());
+//! ```
+//!
+//! what was not validated can't be bound,
+//!
+//! ```compile_fail
+//! use toolgate::gate::{Request, bind::{Semantics, bind}, parse::Parsed};
+//! fn skip(parsed: &Parsed<'_>, semantics: &Semantics, request: &Request<'_>) {
+//!     let _ = bind(parsed, semantics, request, toolgate::time::Timestamp::default());
+//! }
+//! ```
+//!
+//! and nobody else can make what an agent reads:
+//!
+//! ```compile_fail
+//! let forged = toolgate::gate::AgentResult { json: "{}" };
+//! ```
+//!
+//! Stages 1 and 10 (`ingest`, `emit`) are the
 //! log's; stage 3 (`match`) is in [`matching`](crate::request), since it needs the state.
 
 pub mod adapt;
