@@ -23,14 +23,13 @@ impl PartitionState {
     /// Judges waiting responses in order, until one has to wait for its request. `applied` is the
     /// next request offset: everything below it has been taken in.
     pub fn respond(&mut self, around: &Around, applied: Offset, now: Timestamp, effects: &mut Effects) -> Blocked {
-        while let Some(front) = self.waiting.front() {
+        while let Some(front) = self.waiting.pop_front() {
             let until = front.until;
             let is_proof = until.is_some_and(|until| applied >= until);
-            let record = front.record.clone();
-            if !self.judge(&record, is_proof, around, now, effects) {
+            if !self.judge(&front.record, is_proof, around, now, effects) {
+                self.waiting.push_front(front);
                 return until.map_or(Blocked::AskEnd, Blocked::Until);
             }
-            self.waiting.pop_front();
         }
         Blocked::No
     }
