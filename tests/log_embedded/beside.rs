@@ -97,3 +97,20 @@ fn a_batch_is_bounded_in_records_and_bytes_and_reads_every_partition() {
         }
     }
 }
+
+#[test]
+fn what_waits_is_counted_and_the_oldest_of_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut log = worker(&path, 2);
+    assert!(matches!(poll(&mut log), Event::Assigned(_)));
+    assert_eq!(log.lag().expect("reads"), (0, None));
+    let mut producer = client(&path);
+    producer.append(vec![outgoing(Topic::Requests, 1, "k", b"q")], 70).expect("appends");
+    producer
+        .append(vec![outgoing(Topic::Responses, 0, "k", b"r"), outgoing(Topic::Responses, 0, "k", b"r")], 90)
+        .expect("appends");
+    assert_eq!(log.lag().expect("reads"), (3, Some(70)));
+    assert_eq!(poll_records(&mut log).len(), 3);
+    assert_eq!(log.lag().expect("reads"), (0, None));
+}

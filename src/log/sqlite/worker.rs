@@ -11,7 +11,7 @@ use super::lock::WorkerLock;
 use super::store::{self, Store};
 use super::{read, schema};
 use crate::log::api::{Commit, Event, Log, Transaction};
-use crate::log::batch::{self, Lane};
+use crate::log::batch::{self, Lane, Share};
 use crate::log::error::LogError;
 use crate::log::record::{Offset, Partition, Record, Topic};
 
@@ -69,6 +69,23 @@ impl SqliteLog {
     /// Bounds the file to about so many bytes: beyond them a commit fails with [`LogError::Full`] and nothing is lost.
     pub fn set_file_bytes_max(&mut self, bytes: u64) -> Result<(), LogError> {
         self.store.set_bytes_max(bytes)
+    }
+
+    /// How many input records wait to be read, and when the oldest of them was written, in milliseconds since the
+    /// Unix epoch.
+    pub fn lag(&self) -> Result<(u64, Option<i64>), LogError> {
+        let (mut records, mut oldest) = (0, None);
+        for (&(topic, partition), &from) in &self.positions {
+            let waiting = self.store.end_offset(topic, partition)?.0 - from.0;
+            if waiting > 0 {
+                records += waiting as u64;
+                let first =
+                    self.store.read_from(topic, partition, from, Share { records: 1, bytes: 1, first_always: true })?;
+                let written = first.first().map(|record| record.timestamp_ms);
+                oldest = oldest.into_iter().chain(written).min();
+            }
+        }
+        Ok((records, oldest))
     }
 
     /// The committed offsets, or the start of the log where nothing was committed yet.
