@@ -9,6 +9,7 @@
 //! - Callbacks of the group run only in a poll. While a change of the assignment waits to be told, nothing commits.
 //! - After anything indefinite there is a new producer, and memory and positions go back to what is committed.
 
+pub mod admin;
 mod connect;
 mod convert;
 mod deadline;

@@ -1,0 +1,4 @@
+//! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
+
+mod log;
+mod support;
