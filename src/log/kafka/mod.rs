@@ -10,6 +10,7 @@
 //! - After anything indefinite there is a new producer, and memory and positions go back to what is committed.
 
 pub mod admin;
+mod configured;
 mod connect;
 mod convert;
 mod deadline;
@@ -41,9 +42,7 @@ use super::api::{Commit, Event, Log, Transaction, place};
 use super::error::LogError;
 use super::record::{Offset, Partition, Record, Topic};
 
-pub use self::options::{
-    Assignor, DENIED, GroupProtocol, KafkaOptions, Mechanism, Secret, Security, SecurityProtocol, denied,
-};
+pub use self::options::{Assignor, GroupProtocol, KafkaOptions, Mechanism, Secret, Security, SecurityProtocol};
 
 /// The longest sleep between two looks at the consumers. They ring when there is something; this only bounds what a
 /// missed ring would cost.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rdkafka::ClientConfig;
 
+use crate::config::denied;
 use crate::log::api::RECORD_BYTES_MAX;
 use crate::log::error::LogError;
 use crate::log::record::Topic;
@@ -95,7 +96,7 @@ pub struct KafkaOptions {
     /// The names of the topics, in the order of [`Topic::ALL`].
     pub topics: [String; 7],
     pub security: Security,
-    /// Further librdkafka properties; see [`DENIED`].
+    /// Further librdkafka properties; see [`denied`].
     pub properties: BTreeMap<String, String>,
     /// Goes on at the start of the log where unread records are gone, instead of stopping.
     pub accept_gap: bool,
@@ -140,7 +141,7 @@ impl KafkaOptions {
     pub(crate) fn client(&self) -> Result<ClientConfig, LogError> {
         let mut config = ClientConfig::new();
         for (name, value) in &self.properties {
-            if let Some((_, why)) = denied(name) {
+            if let Some(why) = denied(name) {
                 return Err(LogError::Property { name: name.clone(), why });
             }
             config.set(name, value);
@@ -271,62 +272,12 @@ fn readable(what: &'static str, path: &std::path::Path) -> Result<(), LogError> 
     }
 }
 
-/// Properties (or prefixes of them, ending in a dot) that may not be passed through, each with the reason.
-pub const DENIED: &[(&str, &str)] = &[
-    ("bootstrap.servers", "it is kafka.bootstrap_servers"),
-    ("metadata.broker.list", "it is kafka.bootstrap_servers"),
-    ("group.id", "it is worker.group"),
-    ("group.instance.id", "it is worker.instance"),
-    ("client.id", "it is made from worker.instance"),
-    ("transactional.id", "it is made from worker.group and worker.instance, so that a restart fences its own past"),
-    ("transaction.timeout.ms", "it bounds how long a dead worker holds readers back"),
-    ("enable.idempotence", "without it records could be written twice"),
-    ("enable.gapless.guarantee", "the transaction already guarantees it"),
-    ("acks", "all replicas must have what was committed"),
-    ("request.required.acks", "all replicas must have what was committed"),
-    ("isolation.level", "the worker must not see what was never committed"),
-    ("enable.auto.commit", "offsets are committed with the records, or not at all"),
-    ("auto.commit.enable", "offsets are committed with the records, or not at all"),
-    ("auto.commit.interval.ms", "offsets are committed with the records, or not at all"),
-    ("enable.auto.offset.store", "offsets are committed with the records, or not at all"),
-    ("auto.offset.reset", "records that are gone must not be skipped silently; see --accept-gap"),
-    ("enable.partition.eof", "a restore is complete when it has seen the end"),
-    ("group.protocol", "it is kafka.group_protocol"),
-    ("session.timeout.ms", "it is kafka.session_timeout"),
-    ("partition.assignment.strategy", "all members must have it in common"),
-    ("partitioner", "the partition of a key is computed by toolgate, as the Java client does"),
-    ("allow.auto.create.topics", "topics are made by `toolgate topics apply`"),
-    ("message.timeout.ms", "it must not be longer than the transaction"),
-    ("delivery.timeout.ms", "it must not be longer than the transaction"),
-    ("security.protocol", "it is kafka.security_protocol"),
-    ("sasl.", "SASL is configured in [kafka], with secrets in files"),
-    ("ssl.key.password", "secrets belong in files"),
-    ("ssl.keystore.password", "secrets belong in files"),
-    ("ssl.key.pem", "secrets belong in files; it is kafka.key_file"),
-    ("enable.ssl.certificate.verification", "an unverified broker could be anybody"),
-    ("ssl.endpoint.identification.algorithm", "an unverified broker could be anybody"),
-    ("plugin.library.paths", "it loads code into the worker"),
-];
-
-/// Why a property may not be passed through, if it may not.
-#[must_use]
-pub fn denied(property: &str) -> Option<&'static (&'static str, &'static str)> {
-    let name = property.trim().to_ascii_lowercase();
-    DENIED.iter().find(|(denied, _)| name == *denied || (denied.ends_with('.') && name.starts_with(denied)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_would_break_a_promise_is_denied_and_says_why() {
-        for name in ["acks", "isolation.level", "sasl.password", " Enable.Idempotence ", "sasl.oauthbearer.config"] {
-            assert!(denied(name).is_some(), "{name}");
-        }
-        for name in ["socket.keepalive.enable", "client.rack", "statistics.interval.ms"] {
-            assert!(denied(name).is_none(), "{name}");
-        }
         let mut options = KafkaOptions::new("127.0.0.1:1", "g", "i");
         options.properties.insert("acks".into(), "1".into());
         let error = options.client().expect_err("acks is denied").to_string();
