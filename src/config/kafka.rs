@@ -72,6 +72,12 @@ impl Kafka {
         if self.certificate_file.is_empty() != self.key_file.is_empty() {
             complain("key_file", "certificate_file and key_file belong together: give both or neither".to_owned());
         }
+        if self.min_insync_replicas > self.replication_factor {
+            complain(
+                "min_insync_replicas",
+                "is more than replication_factor: nothing could ever be written".to_owned(),
+            );
+        }
         let is_sasl = matches!(self.security_protocol, KafkaSecurity::SaslPlaintext | KafkaSecurity::SaslSsl);
         if is_sasl && self.password_file.is_empty() {
             complain("password_file", "missing: give the file that holds the password or token".to_owned());

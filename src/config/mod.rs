@@ -67,6 +67,8 @@ pub struct Kafka {
     pub static_membership: bool,
     pub session_timeout: Duration,
     pub transaction_timeout: Duration,
+    pub replication_factor: u16,
+    pub min_insync_replicas: u16,
     pub security_protocol: KafkaSecurity,
     pub ca_file: String,
     pub certificate_file: String,

@@ -4,7 +4,7 @@
 use super::args::RunArgs;
 use super::settings::{self, Flags};
 use super::vet::read_secrets;
-use super::{Exit, out};
+use super::{Exit, out, topics};
 use crate::config::{Config, LogKind, ResponseEncoding};
 use crate::contract::fixture::Secrets;
 use crate::contract::{Registry, Status, pack};
@@ -40,7 +40,9 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let (partitions, log): (i32, Box<dyn WorkerLog>) = match config.log.kind {
         LogKind::Embedded => (config.log.partitions.into(), Box::new(open_log(&config)?)),
         LogKind::Kafka => {
-            let log = KafkaLog::connect(KafkaOptions::from_config(&config)?)?;
+            let options = KafkaOptions::from_config(&config)?;
+            topics::refuse_fatal(&config, &options)?;
+            let log = KafkaLog::connect(options)?;
             (log.partitions(), Box::new(log))
         }
     };

@@ -2,3 +2,4 @@
 
 mod log;
 mod support;
+mod topics;

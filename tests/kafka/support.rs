@@ -123,6 +123,14 @@ impl Cluster {
         }
     }
 
+    pub fn make_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let empty = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+        let topic = settings.iter().fold(empty, |topic, (name, value)| topic.set(name, value));
+        let made = wait_for(admin.create_topics([&topic], &AdminOptions::new())).expect("topics can be made");
+        assert!(made.iter().all(Result::is_ok), "{made:?}");
+    }
+
     pub fn producer(&self) -> BaseProducer {
         self.client().set("linger.ms", "1").create().expect("a producer")
     }
@@ -148,4 +156,8 @@ pub fn until(what: &str, patience: Duration, mut is_true: impl FnMut() -> bool) 
         assert!(started.elapsed() < patience, "waited {patience:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

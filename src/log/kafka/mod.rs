@@ -22,6 +22,7 @@ mod reader;
 mod responses;
 mod restore;
 mod start;
+pub mod topics;
 mod txn;
 
 use std::fmt;
