@@ -5,6 +5,7 @@
 //! judged of a revoked partition is committed, what was not is read again by the next owner.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -109,6 +110,7 @@ pub(super) struct Member {
     pub(super) names: [String; 7],
     pub(super) accept_gap: bool,
     pub(super) changes: Mutex<VecDeque<Change>>,
+    pub(super) is_closing: AtomicBool,
 }
 
 impl Member {
@@ -127,7 +129,11 @@ impl Member {
     /// Assigns with the offsets that were committed, paused: nothing is read before the state is restored.
     fn assign(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
         let partitions: Vec<Partition> = list.elements().iter().map(|one| Partition(one.partition())).collect();
-        let starts = start::committed(consumer, &self.names, &partitions, self.accept_gap);
+        let starts = if self.is_closing.load(Ordering::Relaxed) {
+            Ok(Starts::new())
+        } else {
+            start::committed(consumer, &self.names, &partitions, self.accept_gap)
+        };
         for partition in &partitions {
             let name = &self.names[Topic::Responses.index()];
             let offset = starts.as_ref().ok().and_then(|starts| starts.get(&(Topic::Responses, *partition)));

@@ -1,6 +1,7 @@
 //! The responses: the one topic that the group shares out.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,13 @@ use super::reader::note;
 use super::start::{self, PATIENCE, Starts};
 use crate::log::error::LogError;
 use crate::log::record::{Offset, Partition, Record, Topic};
+
+/// Leaving runs callbacks too. One that assigns must not ask the group for offsets then: nobody would answer.
+impl Drop for Responses {
+    fn drop(&mut self) {
+        self.consumer.context().is_closing.store(true, Ordering::Relaxed);
+    }
+}
 
 /// The member of the group.
 pub(super) struct Responses {
@@ -37,6 +45,7 @@ impl Responses {
             names: options.topics.clone(),
             accept_gap: options.accept_gap,
             changes: Mutex::new(VecDeque::new()),
+            is_closing: AtomicBool::new(false),
         };
         let failed = |source| LogError::Kafka { what: "joining the group", source };
         let mut consumer: BaseConsumer<Member> = options.member()?.create_with_context(context).map_err(failed)?;

@@ -44,6 +44,7 @@ impl Restorer {
         meanwhile: &mut dyn FnMut() -> Result<(), LogError>,
         apply: &mut dyn FnMut(Record) -> Result<(), LogError>,
     ) -> Result<(), LogError> {
+        meanwhile()?;
         let (low, high) = ends.settled(Topic::Bindings, partition, meanwhile)?;
         if low >= high {
             return Ok(());
