@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test lint bench fuzz-parse soak
+.PHONY: help demo test lint bench fuzz-parse soak kafka-up kafka-down
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,3 +34,10 @@ KILLS ?= 500
 soak: ## Kill a loaded worker KILLS times with SIGKILL and account for every record.
 	@scripts/setup.sh
 	TOOLGATE_KILLS=$(KILLS) cargo test --test kill -- --nocapture
+
+NODES ?= 1
+kafka-up: ## Start a real Apache Kafka with NODES nodes on free loopback ports (Java 17 and Maven) and print its address.
+	@scripts/kafka.sh up --nodes $(NODES)
+
+kafka-down: ## Stop it and remove its data.
+	@scripts/kafka.sh down

@@ -28,6 +28,24 @@ if ! command -v cc >/dev/null && ! command -v gcc >/dev/null && ! command -v cla
     fi
 fi
 
+# librdkafka is compiled from source too, with TLS from the system's OpenSSL.
+lacking=()
+for pair in make:make g++:g++ pkg-config:pkg-config; do
+    command -v "${pair%%:*}" >/dev/null || lacking+=("${pair##*:}")
+done
+has_header() { printf '#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1; }
+has_header openssl/ssl.h || lacking+=(libssl-dev)
+has_header zlib.h || lacking+=(zlib1g-dev)
+if [ "${#lacking[@]}" != 0 ]; then
+    install="apt-get install -y --no-install-recommends ${lacking[*]}"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "setup: installing what librdkafka is built with: $install" >&2
+        { apt-get update -qq && $install -qq; } >&2 || fail "could not install it" "run: $install"
+    else
+        fail "librdkafka needs ${lacking[*]} to be built" "run: sudo $install"
+    fi
+fi
+
 # rust-toolchain.toml pins the toolchain; rustup fetches it, with clippy and rustfmt, when asked.
 wanted=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
 if command -v rustup >/dev/null; then

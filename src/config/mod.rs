@@ -4,6 +4,7 @@
 //! value is taken from the first of: flag, environment, file, default.
 
 mod docs;
+mod kafka;
 mod mistake;
 mod settings;
 mod source;
@@ -12,6 +13,7 @@ mod units;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 pub use docs::documentation;
+pub use kafka::{DENIED, denied};
 pub use mistake::{Mistake, Place};
 use settings::SETTINGS;
 pub use settings::{Fallback, Setting};
@@ -22,6 +24,7 @@ use source::{Found, Origin};
 pub struct Config {
     pub worker: Worker,
     pub log: Log,
+    pub kafka: Kafka,
     pub topics: Topics,
     pub encoding: Encoding,
     pub retention: Retention,
@@ -53,6 +56,52 @@ pub struct Log {
 pub enum LogKind {
     #[default]
     Embedded,
+    Kafka,
+}
+
+/// Section `[kafka]`. A text that is empty was not given.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Kafka {
+    pub bootstrap_servers: String,
+    pub group_protocol: KafkaGroupProtocol,
+    pub static_membership: bool,
+    pub session_timeout: Duration,
+    pub transaction_timeout: Duration,
+    pub replication_factor: u16,
+    pub min_insync_replicas: u16,
+    pub security_protocol: KafkaSecurity,
+    pub ca_file: String,
+    pub certificate_file: String,
+    pub key_file: String,
+    pub sasl_mechanism: KafkaMechanism,
+    pub username: String,
+    pub password_file: String,
+    pub properties: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KafkaGroupProtocol {
+    #[default]
+    Classic,
+    Consumer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KafkaSecurity {
+    #[default]
+    Plaintext,
+    Ssl,
+    SaslPlaintext,
+    SaslSsl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KafkaMechanism {
+    Plain,
+    ScramSha256,
+    #[default]
+    ScramSha512,
+    OauthBearer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -154,11 +203,13 @@ impl Config {
             match (&setting.default, found.strongest(index)) {
                 (_, Some(value)) => setting.kind.apply_unchecked(&mut config, value),
                 (Fallback::Text(text), None) => setting.kind.apply_unchecked(&mut config, text),
-                (Fallback::Required(what), None) if !found.attempted(index) => mistakes.push(Mistake {
-                    place: found.section_place(setting.section, &sources),
-                    key: setting.name(),
-                    message: format!("missing: give {what}, or set {}", setting.variable()),
-                }),
+                (Fallback::Required(what), None) if !found.attempted(index) && config.needs(setting) => {
+                    mistakes.push(Mistake {
+                        place: found.section_place(setting.section, &sources),
+                        key: setting.name(),
+                        message: format!("missing: give {what}, or set {}", setting.variable()),
+                    })
+                }
                 (Fallback::Required(_), None) => {}
             }
         }
@@ -166,6 +217,11 @@ impl Config {
         config.check_together(&found, &sources, &mut mistakes);
         mistakes.sort_by(|a, b| a.place.cmp(&b.place));
         if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+    }
+
+    /// The file of the embedded log is not for those who use Kafka. `log.kind` stands before it in the table.
+    fn needs(&self, setting: &Setting) -> bool {
+        !(self.log.kind == LogKind::Kafka && (setting.section, setting.key) == ("log", "path"))
     }
 
     /// Rules that look at more than one setting.
@@ -184,6 +240,7 @@ impl Config {
             );
             complain("telemetry", "metrics_listen", message);
         }
+        self.kafka.check(self.log.kind, &mut |key, message| complain("kafka", key, message));
         let topics = self.topics.named();
         for (i, (key, name)) in topics.iter().enumerate() {
             if let Some((other, _)) = topics[..i].iter().find(|(_, earlier)| earlier == name) {

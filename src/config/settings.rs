@@ -3,9 +3,12 @@
 //! The parser, the names of the environment variables and `docs/configuration.md` are all read
 //! from here, so that none of them can know a setting that the others do not.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::{Config, LogFormat, LogKind, LogLevel, RequestEncoding, ResponseEncoding};
+use super::{
+    Config, KafkaGroupProtocol, KafkaMechanism, KafkaSecurity, LogFormat, LogKind, LogLevel, RequestEncoding,
+    ResponseEncoding,
+};
 
 /// One setting: its name, what it may hold, what it holds when nobody says anything.
 #[derive(Debug)]
@@ -60,6 +63,15 @@ pub(super) enum Kind {
     Path {
         set: fn(&mut Config, PathBuf),
     },
+    /// Anything without control characters, also nothing at all.
+    Text {
+        chars_max: usize,
+        set: fn(&mut Config, String),
+    },
+    /// `name=value` pairs; a table in TOML.
+    Properties {
+        set: fn(&mut Config, BTreeMap<String, String>),
+    },
     /// `off`, or an IP address and a port.
     Listen {
         set: fn(&mut Config, Option<SocketAddr>),
@@ -87,6 +99,8 @@ impl Kind {
             Kind::Duration { .. } => "duration",
             Kind::Boolean { .. } => "boolean",
             Kind::Path { .. } => "path",
+            Kind::Text { .. } => "text",
+            Kind::Properties { .. } => "properties",
             Kind::Listen { .. } => "address",
             Kind::Choice { .. } => "choice",
         }
@@ -129,6 +143,10 @@ const fn topic(set: fn(&mut Config, String)) -> Kind {
     Kind::Name { chars_max: 249, group: false, set }
 }
 
+const fn text(set: fn(&mut Config, String)) -> Kind {
+    Kind::Text { chars_max: 4096, set }
+}
+
 /// A topic shorter than an hour could lose records before a restarted worker reads them.
 const fn retention(set: fn(&mut Config, Duration)) -> Kind {
     Kind::Duration { min: HOUR, max: 3650 * DAY, set }
@@ -138,15 +156,13 @@ const fn retention(set: fn(&mut Config, Duration)) -> Kind {
 pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("worker", "How the worker takes its input and how much it holds."),
     ("log", "Where records are kept."),
+    ("kafka", "How to reach the cluster and how the group works together. Read where `log.kind` is `kafka`."),
     ("topics", "The names of the seven topics. They must differ from each other."),
     ("encoding", "How records on the input topics are written. It is configured and never guessed."),
     ("retention", "How long records are kept per topic. The changelog of bindings is compacted instead."),
     ("contracts", "Where contracts and secrets are read from."),
     ("telemetry", "Log lines and metrics."),
 ];
-
-/// A section that a later release will read. Refused today, so that nobody believes it has an effect.
-pub(super) const RESERVED_SECTION: &str = "kafka";
 
 #[rustfmt::skip] // One row, one setting: the formatter would turn the table into a page per row.
 pub(super) static SETTINGS: &[Setting] = &[
@@ -166,15 +182,55 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The most responses that may wait for a request which is written but not yet read. When full, input pauses."),
     row("worker", "skew", Kind::Duration { min: 0, max: HOUR, set: |c, v| c.worker.skew = v }, "2s",
         "How far the dispatcher's clock may differ from ours before a deadline counts as passed."),
-    row("log", "kind", Kind::Choice { options: &[("embedded", |c| c.log.kind = LogKind::Embedded)] }, "embedded",
-        "Which log to use. `kafka` comes with a later release."),
+    row("log", "kind", Kind::Choice { options: &[
+        ("embedded", |c| c.log.kind = LogKind::Embedded),
+        ("kafka", |c| c.log.kind = LogKind::Kafka)] }, "embedded",
+        "Which log to use: one file, or a Kafka cluster (section `[kafka]`)."),
     Setting { section: "log", key: "path", kind: Kind::Path { set: |c, v| c.log.path = v },
         default: Fallback::Required("the file that holds the embedded log, such as path = \"toolgate.db\""),
         doc: "The file of the embedded log. There is no default: a store should not appear where nobody expects it." },
     row("log", "partitions", Kind::Integer { min: 1, max: 1024, set: |c, v| c.log.partitions = v as u16 }, "4",
-        "Partitions of each topic, used when the embedded log is created; it cannot be changed afterwards."),
+        "Partitions of each topic, used when the embedded log or the topics are made; it cannot be changed afterwards."),
     row("log", "accept_gap", Kind::Boolean { set: |c, v| c.log.accept_gap = v }, "false",
         "Go on although retention has removed records that were never read. Set it for one start, after you know what is gone."),
+    row("kafka", "bootstrap_servers", text(|c, v| c.kafka.bootstrap_servers = v), "",
+        "`host:port` of some brokers, separated by commas."),
+    row("kafka", "group_protocol", Kind::Choice { options: &[
+        ("classic", |c| c.kafka.group_protocol = KafkaGroupProtocol::Classic),
+        ("consumer", |c| c.kafka.group_protocol = KafkaGroupProtocol::Consumer)] }, "classic",
+        "Who shares out the partitions: the members, or the broker (KIP-848, from Kafka 4.0)."),
+    row("kafka", "static_membership", Kind::Boolean { set: |c, v| c.kafka.static_membership = v }, "true",
+        "A worker that restarts within the session time-out gets its partitions back and nobody else's move."),
+    row("kafka", "session_timeout", Kind::Duration { min: SECOND, max: 300 * SECOND, set: |c, v| c.kafka.session_timeout = v }, "10s",
+        "After how long without a heartbeat a worker counts as gone. The broker's to set where it shares out."),
+    row("kafka", "transaction_timeout", Kind::Duration { min: SECOND, max: 60 * SECOND, set: |c, v| c.kafka.transaction_timeout = v }, "10s",
+        "How long the open transaction of a dead worker holds readers back."),
+    row("kafka", "replication_factor", Kind::Integer { min: 1, max: 15, set: |c, v| c.kafka.replication_factor = v as u16 }, "3",
+        "Copies of each topic that `toolgate topics apply` makes."),
+    row("kafka", "min_insync_replicas", Kind::Integer { min: 1, max: 15, set: |c, v| c.kafka.min_insync_replicas = v as u16 }, "2",
+        "Copies that must have a record before it counts as written."),
+    row("kafka", "security_protocol", Kind::Choice { options: &[
+        ("plaintext", |c| c.kafka.security_protocol = KafkaSecurity::Plaintext),
+        ("ssl", |c| c.kafka.security_protocol = KafkaSecurity::Ssl),
+        ("sasl_plaintext", |c| c.kafka.security_protocol = KafkaSecurity::SaslPlaintext),
+        ("sasl_ssl", |c| c.kafka.security_protocol = KafkaSecurity::SaslSsl)] }, "plaintext",
+        "Encryption and identity."),
+    row("kafka", "ca_file", text(|c, v| c.kafka.ca_file = v), "",
+        "Certificates to trust (PEM). Without it, those of the system."),
+    row("kafka", "certificate_file", text(|c, v| c.kafka.certificate_file = v), "",
+        "Our certificate (PEM), for mutual TLS."),
+    row("kafka", "key_file", text(|c, v| c.kafka.key_file = v), "", "The key of our certificate (PEM, without a passphrase)."),
+    row("kafka", "sasl_mechanism", Kind::Choice { options: &[
+        ("plain", |c| c.kafka.sasl_mechanism = KafkaMechanism::Plain),
+        ("scram-sha-256", |c| c.kafka.sasl_mechanism = KafkaMechanism::ScramSha256),
+        ("scram-sha-512", |c| c.kafka.sasl_mechanism = KafkaMechanism::ScramSha512),
+        ("oauthbearer", |c| c.kafka.sasl_mechanism = KafkaMechanism::OauthBearer)] }, "scram-sha-512",
+        "How we say who we are, with the two protocols that begin with `sasl`."),
+    row("kafka", "username", text(|c, v| c.kafka.username = v), "", "The user, except with `oauthbearer`."),
+    row("kafka", "password_file", text(|c, v| c.kafka.password_file = v), "",
+        "The file that holds the password; with `oauthbearer` the token, which is read again before it expires."),
+    row("kafka", "properties", Kind::Properties { set: |c, v| c.kafka.properties = v }, "",
+        "Further properties of librdkafka, as a table. Those that would break a promise, or hold a secret, are refused."),
     row("topics", "requests", topic(|c, v| c.topics.requests = v), "tool.requests", "Announced requests (input)."),
     row("topics", "responses", topic(|c, v| c.topics.responses = v), "tool.responses", "Raw tool responses (input)."),
     row("topics", "results", topic(|c, v| c.topics.results = v), "tool.results", "What agents read."),

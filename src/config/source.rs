@@ -11,9 +11,9 @@ use toml::{
 };
 
 use super::{
-    Config, Mistake, Place, Sources,
+    Config, Mistake, Place, Sources, kafka,
     mistake::nearest,
-    settings::{Kind, RESERVED_SECTION, SECTIONS, SETTINGS, Setting},
+    settings::{Kind, SECTIONS, SETTINGS, Setting},
     units::{duration_text, parse_duration, parse_size, size_text},
 };
 
@@ -124,7 +124,7 @@ fn looks_like_a_setting(variable: &str) -> bool {
     let of_kubernetes = variable.contains("_SERVICE_") || variable.ends_with("_PORT") || variable.contains("_PORT_");
     let rest = &variable["TOOLGATE_".len()..];
     let section = rest.split('_').next().unwrap_or_default().to_ascii_lowercase();
-    !of_kubernetes && (section == RESERVED_SECTION || SECTIONS.iter().any(|(name, _)| *name == section))
+    !of_kubernetes && SECTIONS.iter().any(|(name, _)| *name == section)
 }
 
 fn unknown_setting(written: &str) -> String {
@@ -165,11 +165,6 @@ impl File<'_> {
 
     fn section(&mut self, section: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
         let (name, offset) = (section.get_ref().as_ref(), section.span().start);
-        if name == RESERVED_SECTION {
-            let message =
-                "this release has the embedded log only: remove the section and use [log] kind = \"embedded\"";
-            return self.complain(offset, name.to_owned(), message.to_owned());
-        }
         if !SECTIONS.iter().any(|(known, _)| *known == name) {
             let message = match nearest(name, SECTIONS.iter().map(|(known, _)| *known)) {
                 Some(close) => format!("unknown section: did you mean [{close}]?"),
@@ -227,10 +222,20 @@ fn as_text(kind: &Kind, value: &DeValue<'_>) -> Option<String> {
             Some(number.map_or_else(|_| integer.as_str().to_owned(), |n| n.to_string()))
         }
         Kind::Boolean { .. } => value.as_bool().map(|b| b.to_string()),
+        Kind::Properties { .. } => {
+            let pair = |(name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+                let value = value.get_ref();
+                let integer = || value.as_integer().map(|integer| integer.as_str().to_owned());
+                let text = value.as_str().map(str::to_owned).or_else(integer);
+                text.or_else(|| value.as_bool().map(|b| b.to_string())).map(|text| format!("{}={text}", name.get_ref()))
+            };
+            value.as_table()?.iter().map(pair).collect::<Option<Vec<_>>>().map(|pairs| pairs.join(";"))
+        }
         Kind::Name { .. }
         | Kind::Size { .. }
         | Kind::Duration { .. }
         | Kind::Path { .. }
+        | Kind::Text { .. }
         | Kind::Listen { .. }
         | Kind::Choice { .. } => value.as_str().map(str::to_owned),
     }
@@ -251,6 +256,8 @@ impl Kind {
             }
             Kind::Boolean { .. } => "true or false".to_owned(),
             Kind::Path { .. } => "a path".to_owned(),
+            Kind::Text { chars_max, .. } => format!("text of up to {chars_max} characters"),
+            Kind::Properties { .. } => "a table of properties (`name=value;name=value` outside the file)".to_owned(),
             Kind::Listen { .. } => "\"off\" or an IP address and port such as \"127.0.0.1:9464\"".to_owned(),
             Kind::Choice { options } => {
                 let names: Vec<String> = options.iter().map(|(name, _)| format!("\"{name}\"")).collect();
@@ -271,6 +278,8 @@ impl Kind {
             Kind::Name { .. }
             | Kind::Boolean { .. }
             | Kind::Path { .. }
+            | Kind::Text { .. }
+            | Kind::Properties { .. }
             | Kind::Listen { .. }
             | Kind::Choice { .. } => false,
         };
@@ -312,6 +321,11 @@ impl Kind {
                 let usable = !text.is_empty() && !text.contains('\0');
                 put(config, usable.then(|| PathBuf::from(text)), *set)
             }
+            Kind::Text { chars_max, set } => {
+                let usable = text.chars().count() <= *chars_max && !text.chars().any(char::is_control);
+                put(config, usable.then(|| text.to_owned()), *set)
+            }
+            Kind::Properties { set } => put(config, kafka::parse(text), *set),
             Kind::Listen { set } => {
                 let off = (text == "off").then_some(None);
                 put(config, off.or_else(|| text.parse::<SocketAddr>().ok().map(Some)), *set)

@@ -105,12 +105,26 @@ fn a_setting_in_the_wrong_section_is_led_home() {
 }
 
 #[test]
-fn kafka_is_reserved_and_says_so() {
+fn kafka_needs_its_brokers_and_no_file() {
+    let sources = |toml| Config::parse(Some(toml), "toolgate.toml", &BTreeMap::new());
+    let config = sources(
+        "[log]\nkind = \"kafka\"\n[kafka]\nbootstrap_servers = \"a:9092\"\n[kafka.properties]\n\"client.rack\" = \"r1\"\n",
+    );
+    let kafka = config.expect("it is complete").kafka;
+    assert_eq!((kafka.bootstrap_servers.as_str(), kafka.properties["client.rack"].as_str()), ("a:9092", "r1"));
+
     check(
-        &format!("{MINIMAL}[kafka]\nbrokers = \"a:9092\"\n"),
+        &format!("{MINIMAL}[kafka]\nbootstrap_servers = \"a:9092\"\n"),
+        &[],
+        &["toolgate.toml:4:21: kafka.bootstrap_servers: has no effect: set log.kind = \"kafka\", or remove it"],
+    );
+    check(
+        "[log]\nkind = \"kafka\"\n[kafka]\nsecurity_protocol = \"sasl_ssl\"\nusername = \"u\"\nproperties = { acks = 1 }\n",
         &[],
         &[
-            "toolgate.toml:3:2: kafka: this release has the embedded log only: remove the section and use [log] kind = \"embedded\"",
+            "toolgate.toml:3:2: kafka.bootstrap_servers: missing: give host:port of some brokers, or set TOOLGATE_KAFKA_BOOTSTRAP_SERVERS",
+            "toolgate.toml:3:2: kafka.password_file: missing: give the file that holds the password or token",
+            "toolgate.toml:6:14: kafka.properties: `acks` can't be passed through: all replicas must have what was committed",
         ],
     );
 }

@@ -68,6 +68,36 @@ pub trait Log {
     fn rewind(&mut self) -> Result<(), LogError>;
 }
 
+impl<L: Log + ?Sized> Log for Box<L> {
+    fn poll(&mut self, max_records: usize, wait: Duration) -> Result<Event, LogError> {
+        (**self).poll(max_records, wait)
+    }
+
+    fn restore(
+        &mut self,
+        partition: Partition,
+        apply: &mut dyn FnMut(Record) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        (**self).restore(partition, apply)
+    }
+
+    fn position(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
+        (**self).position(topic, partition)
+    }
+
+    fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
+        (**self).end_offset(topic, partition)
+    }
+
+    fn commit(&mut self, transaction: Transaction) -> Result<Commit, LogError> {
+        (**self).commit(transaction)
+    }
+
+    fn rewind(&mut self) -> Result<(), LogError> {
+        (**self).rewind()
+    }
+}
+
 /// The partition a record goes to, or why it cannot be written at all. A record with neither partition nor key goes to
 /// the first: what we write without a key has no order to keep.
 pub(super) fn place(record: &Outgoing, partitions: i32) -> Result<Partition, LogError> {

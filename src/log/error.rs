@@ -87,6 +87,28 @@ pub enum LogError {
 
     #[error("{path}: {what} failed; check the disk and the permissions of the file and its directory")]
     Store { path: PathBuf, what: &'static str, source: rusqlite::Error },
+
+    #[error("kafka property `{name}` cannot be passed through: {why}")]
+    Property { name: String, why: &'static str },
+
+    #[error("kafka {servers}: {what}")]
+    Connect { servers: String, what: String },
+
+    #[error("kafka topic `{name}`: {what}")]
+    TopicUnfit { name: String, what: String },
+
+    #[error(
+        "another worker runs as instance `{instance}` of group `{group}` and has taken over; give every worker a name of its own"
+    )]
+    Fenced { group: String, instance: String },
+
+    #[error(
+        "{topic}-{partition}: a transaction has been open behind its end for {waited_s} s; look for a producer that hangs"
+    )]
+    Unstable { topic: Topic, partition: Partition, waited_s: u64 },
+
+    #[error("kafka: {what} failed; look at the brokers and the network between")]
+    Kafka { what: &'static str, source: rdkafka::error::KafkaError },
 }
 
 fn owner(pid: Option<u32>) -> String {

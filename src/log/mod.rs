@@ -1,7 +1,7 @@
 //! The log the worker reads from and commits to.
 //!
 //! What a log holds ([`record`]) and which partition a key belongs to ([`partitioner`]) are pure. The rest does I/O:
-//! [`Log`] is what the worker asks of any log, `sqlite` keeps one in a file, `memory` is for tests and simulations.
+//! [`Log`] is what the worker asks of any log, `sqlite` keeps one in a file, `kafka` is a group's share of a cluster, `memory` is for tests and simulations.
 
 #[cfg(feature = "worker")]
 mod api;
@@ -9,6 +9,8 @@ mod api;
 mod batch;
 #[cfg(feature = "worker")]
 mod error;
+#[cfg(feature = "worker")]
+pub mod kafka;
 #[cfg(feature = "worker")]
 pub mod memory;
 pub mod partitioner;

@@ -40,6 +40,9 @@ pub enum Command {
     /// Works with single contracts.
     #[command(subcommand)]
     Contract(ContractCommand),
+    /// Works with the topics on a Kafka cluster.
+    #[command(subcommand)]
+    Topics(TopicsCommand),
     /// Prints a completion script for a shell.
     Completions {
         /// The shell to complete for.
@@ -177,6 +180,16 @@ pub struct ExplainArgs {
 pub enum ConfigCommand {
     /// Reads the configuration, reports every mistake, and prints what is in force.
     Check,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TopicsCommand {
+    /// Says what `apply` would do, and does nothing.
+    Plan,
+    /// Makes missing topics and corrects settings; never moves records or changes a number of partitions.
+    Apply,
+    /// Explains every mismatch; fails where a promise would break.
+    Verify,
 }
 
 #[derive(Debug, Subcommand)]

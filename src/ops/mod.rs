@@ -12,6 +12,7 @@ mod run;
 mod send;
 mod settings;
 mod tail;
+mod topics;
 mod vet;
 
 use anyhow::Result;
@@ -58,6 +59,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Explain(args) => explain::explain(args.reason.as_deref()).map(|()| Exit::Ok),
         Command::Config(ConfigCommand::Check) => run::config_check(config),
         Command::Contract(ContractCommand::Describe { tool, schemas }) => describe::describe(&tool, &schemas),
+        Command::Topics(command) => topics::topics(config, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut std::io::stdout());
             Ok(Exit::Ok)

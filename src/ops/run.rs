@@ -4,13 +4,14 @@
 use super::args::RunArgs;
 use super::settings::{self, Flags};
 use super::vet::read_secrets;
-use super::{Exit, out};
-use crate::config::{Config, ResponseEncoding};
+use super::{Exit, out, topics};
+use crate::config::{Config, LogKind, ResponseEncoding};
 use crate::contract::fixture::Secrets;
 use crate::contract::{Registry, Status, pack};
 use crate::gate::decode::Encoding;
+use crate::log::kafka::{KafkaLog, KafkaOptions};
 use crate::log::sqlite::{Retention, SqliteLog, WorkerOptions};
-use crate::log::{LogError, RECORD_BYTES_MAX, Topic};
+use crate::log::{Log, LogError, RECORD_BYTES_MAX, Topic};
 use crate::partition::Around;
 use crate::telemetry::http::{Health, Pages, Phase, Server};
 use crate::telemetry::logging::{self, Colour};
@@ -36,8 +37,17 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let metrics = Arc::new(metrics_for(&registry));
     let health = Arc::new(Health::new(Duration::from_secs(60)));
     let _server = serve(&config, &metrics, &health)?;
-    let log = open_log(&config)?;
-    let worker = Worker::new(log, around(&config, registry, secrets), bounds(&config), metrics.clone(), seed()?);
+    let (partitions, log): (i32, Box<dyn WorkerLog>) = match config.log.kind {
+        LogKind::Embedded => (config.log.partitions.into(), Box::new(open_log(&config)?)),
+        LogKind::Kafka => {
+            let options = KafkaOptions::from_config(&config)?;
+            topics::refuse_fatal(&config, &options)?;
+            let log = KafkaLog::connect(options)?;
+            (log.partitions(), Box::new(log))
+        }
+    };
+    let around = around(&config, registry, secrets, partitions);
+    let worker = Worker::new(log, around, bounds(&config), metrics.clone(), seed()?);
     let ended =
         Loop { worker, config: &config, metrics: &metrics, health: &health, stop: &stop, until_idle: args.until_idle }
             .run();
@@ -138,7 +148,7 @@ fn open_log(config: &Config) -> Result<SqliteLog> {
     Ok(SqliteLog::open_worker(&config.log.path, options)?)
 }
 
-fn around(config: &Config, registry: Registry, secrets: Secrets) -> Around {
+fn around(config: &Config, registry: Registry, secrets: Secrets, partitions: i32) -> Around {
     Around {
         registry,
         secrets,
@@ -148,7 +158,7 @@ fn around(config: &Config, registry: Registry, secrets: Secrets) -> Around {
         },
         requests_topic: config.topics.requests.clone(),
         responses_topic: config.topics.responses.clone(),
-        partitions: config.log.partitions.into(),
+        partitions,
         group: config.worker.group.clone(),
         worker: config.worker.instance.clone(),
         skew_ms: millis(config.worker.skew),
@@ -174,12 +184,35 @@ pub(super) fn seed() -> Result<u64> {
 }
 
 struct Loop<'a> {
-    worker: Worker<SqliteLog>,
+    worker: Worker<Box<dyn WorkerLog>>,
     config: &'a Config,
     metrics: &'a Metrics,
     health: &'a Health,
     stop: &'a AtomicBool,
     until_idle: bool,
+}
+
+/// A log that `run` can serve from.
+trait WorkerLog: Log {
+    /// Once a second: what the log has to do for itself.
+    fn look_after_itself(&mut self, config: &Config) -> Result<(), LogError>;
+}
+
+impl WorkerLog for SqliteLog {
+    fn look_after_itself(&mut self, config: &Config) -> Result<(), LogError> {
+        let done = self.maintain(now_ms(), &retention(config), MAINTAIN_ROWS)?;
+        if done.expired + done.compacted > 0 {
+            tracing::debug!(expired = done.expired, compacted = done.compacted, "log maintained");
+        }
+        Ok(())
+    }
+}
+
+impl WorkerLog for KafkaLog {
+    /// Retention and compaction are the brokers'.
+    fn look_after_itself(&mut self, _config: &Config) -> Result<(), LogError> {
+        Ok(())
+    }
 }
 
 /// Rows that one step of maintenance may touch, and how often there is one.
@@ -205,7 +238,9 @@ impl Loop<'_> {
                 return self.drained("stopped by a signal");
             }
             let waiting: usize = self.worker.states().map(|state| state.waiting()).sum();
-            if self.until_idle && step == Step::Idle && waiting == 0 {
+            // Before the group has given us partitions there is nothing to do either, but much to come.
+            let owns_any = self.worker.states().next().is_some();
+            if self.until_idle && step == Step::Idle && waiting == 0 && owns_any {
                 return self.drained("nothing is left to do");
             }
         }
@@ -221,17 +256,12 @@ impl Loop<'_> {
 
     /// Retention, compaction and the lag.
     fn look_after(&mut self) -> Result<(), LogError> {
-        let retention = retention(self.config);
         let partitions: Vec<_> = self.worker.states().map(|state| state.id).collect();
         let log = self.worker.log_mut();
-        let done = log.maintain(now_ms(), &retention, MAINTAIN_ROWS)?;
-        if done.expired + done.compacted > 0 {
-            tracing::debug!(expired = done.expired, compacted = done.compacted, "log maintained");
-        }
+        log.look_after_itself(self.config)?;
         let mut lag = 0;
         for partition in partitions {
             for topic in Topic::INPUTS {
-                use crate::log::Log;
                 lag += (log.end_offset(topic, partition)?.0 - log.position(topic, partition)?.0).max(0) as u64;
             }
         }

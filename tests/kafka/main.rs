@@ -1,0 +1,6 @@
+//! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
+
+mod group;
+mod log;
+mod support;
+mod topics;

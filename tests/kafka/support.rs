@@ -1,0 +1,163 @@
+//! A real broker for each test that asks for one, and clients to look at it with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use toolgate::log::kafka::KafkaOptions;
+use toolgate::log::kafka::admin::wait_for;
+use toolgate::log::{Cleanup, Topic};
+
+/// Whether brokers can be had here. Under CI they must; elsewhere their absence is said loudly, and the tests that
+/// need them pass without having run.
+pub fn brokers_available() -> bool {
+    static AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| {
+        let output = script(&["libs"]);
+        if output.status.success() {
+            return true;
+        }
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "under CI a missing broker is a failure:\n{why}");
+        // Past the capture of the test harness, which hides what a passing test says.
+        let text = format!("\n*** THE KAFKA TESTS DID NOT RUN: no broker can be started here ***\n{why}\n");
+        let _ = std::fs::write("/dev/stderr", text);
+        false
+    })
+}
+
+fn script(args: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Command::new(root.join("scripts/kafka.sh")).args(args).current_dir(root).output().expect("scripts/kafka.sh runs")
+}
+
+/// A running cluster; it ends with this value, or with the process.
+#[derive(Debug)]
+pub struct Cluster {
+    dir: PathBuf,
+    _home: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// One cluster at a time: the tests measure time-outs, and a broker wants a core of its own.
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Cluster {
+    /// `None` where no broker can be had; the test then returns.
+    pub fn start(options: &[&str]) -> Option<Cluster> {
+        if !brokers_available() {
+            return None;
+        }
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let dir = home.path().join("kafka");
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let cluster = Cluster { dir, _home: home, _alone };
+        let parent = std::process::id().to_string();
+        let output = cluster.script(&[&["up", "--parent", &parent], options].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        cluster.wait_until_it_answers();
+        Some(cluster)
+    }
+
+    fn script(&self, args: &[&str]) -> Output {
+        script(&[args, &["--dir", &self.dir.to_string_lossy()]].concat())
+    }
+
+    #[expect(dead_code, reason = "for the tests of broker faults")]
+    /// One node: `stop`, `kill` or `start`.
+    pub fn node(&self, what: &str, node: u32) {
+        let output = self.script(&[what, &node.to_string()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub fn servers(&self) -> String {
+        self.file("bootstrap")
+    }
+
+    /// `bootstrap.sasl`, `bootstrap.mtls`.
+    pub fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.join(name)).expect("the cluster wrote it").trim().to_owned()
+    }
+
+    #[expect(dead_code, reason = "for the tests of security")]
+    pub fn tls(&self, name: &str) -> PathBuf {
+        self.dir.join("tls").join(name)
+    }
+
+    pub fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", self.servers());
+        config
+    }
+
+    fn wait_until_it_answers(&self) {
+        let nodes = self.servers().split(',').count();
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        until("all brokers are known", Duration::from_secs(60), || {
+            let metadata = admin.inner().fetch_metadata(None, Duration::from_secs(2));
+            metadata.is_ok_and(|metadata| metadata.brokers().len() == nodes)
+        });
+    }
+
+    /// Makes the seven topics of a group.
+    pub fn make_topics(&self, options: &KafkaOptions, partitions: i32) {
+        let nodes = self.servers().split(',').count() as i32;
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let topics: Vec<NewTopic<'_>> = Topic::ALL
+            .iter()
+            .map(|topic| {
+                let policy = if topic.cleanup() == Cleanup::Compact { "compact" } else { "delete" };
+                NewTopic::new(options.name(*topic), partitions, TopicReplication::Fixed(nodes))
+                    .set("cleanup.policy", policy)
+                    .set("max.message.bytes", "9000000")
+            })
+            .collect();
+        let made = wait_for(admin.create_topics(&topics, &AdminOptions::new()));
+        for made in made.expect("topics can be made") {
+            made.expect("the topic is new");
+        }
+    }
+
+    pub fn make_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let empty = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+        let topic = settings.iter().fold(empty, |topic, (name, value)| topic.set(name, value));
+        let made = wait_for(admin.create_topics([&topic], &AdminOptions::new())).expect("topics can be made");
+        assert!(made.iter().all(Result::is_ok), "{made:?}");
+    }
+
+    pub fn producer(&self) -> BaseProducer {
+        self.client().set("linger.ms", "1").create().expect("a producer")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.script(&["down"]);
+    }
+}
+
+/// Writes one record as any producer may.
+pub fn send(producer: &BaseProducer, topic: &str, partition: i32, key: &str, value: &[u8]) {
+    producer.send(BaseRecord::to(topic).partition(partition).key(key).payload(value)).expect("room in the queue");
+    producer.flush(Duration::from_secs(20)).expect("the record is written");
+}
+
+/// Waits for something to become true.
+#[allow(clippy::disallowed_methods, reason = "a test waits for a real broker")]
+pub fn until(what: &str, patience: Duration, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < patience, "waited {patience:?} in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
