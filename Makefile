@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test lint bench fuzz-parse soak kafka-up kafka-down
+.PHONY: help demo test lint bench fuzz-parse soak test-kafka kafka-up kafka-down
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ soak: ## Kill a loaded worker KILLS times with SIGKILL and account for every rec
 	TOOLGATE_KILLS=$(KILLS) cargo test --test kill -- --nocapture
 
 NODES ?= 1
+test-kafka: ## Test the Kafka log on a real Apache Kafka that it starts itself (Java 17 and Maven).
+	@scripts/setup.sh
+	cargo test --test kafka
+
 kafka-up: ## Start a real Apache Kafka with NODES nodes on free loopback ports (Java 17 and Maven) and print its address.
 	@scripts/kafka.sh up --nodes $(NODES)
 
