@@ -38,9 +38,12 @@ jvm=(-Xms64m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headle
     -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true)
 
 need_java() {
-    command -v java >/dev/null || missing "java is missing" "run: apt-get install -y --no-install-recommends openjdk-17-jre-headless"
+    command -v java >/dev/null || missing "java is missing" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
     local major
     major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)
+    # The tests also run a program from its source, which takes the compiler of a JDK.
+    java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null ||
+        missing "this Java has no compiler" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
     [ "${major:-0}" -ge 17 ] || missing "Java 17 or newer is needed, found ${major:-none}"
 }
 

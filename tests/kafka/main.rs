@@ -1,6 +1,8 @@
 //! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
 
 mod group;
+mod kills;
+mod load;
 mod log;
 mod support;
 mod topics;

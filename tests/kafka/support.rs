@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
 use toolgate::log::kafka::KafkaOptions;
 use toolgate::log::kafka::admin::wait_for;
 use toolgate::log::{Cleanup, Topic};
@@ -131,8 +133,36 @@ impl Cluster {
         assert!(made.iter().all(Result::is_ok), "{made:?}");
     }
 
+    /// Where the jars are.
+    pub fn libs(&self) -> String {
+        text(&self.script(&["libs"]).stdout).trim().to_owned()
+    }
+
+    /// Counts the committed records of a topic from its start.
+    pub fn counter(&self, topic: &str) -> Counter {
+        let mut config = self.client();
+        config.set("group.id", "counter").set("isolation.level", "read_committed").set("enable.auto.commit", "false");
+        let consumer: BaseConsumer = config.create().expect("a consumer");
+        let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(20)).expect("metadata");
+        let mut list = TopicPartitionList::new();
+        for partition in metadata.topics()[0].partitions() {
+            list.add_partition_offset(topic, partition.id(), Offset::Beginning).expect("an offset");
+        }
+        consumer.assign(&list).expect("an assignment");
+        Counter(consumer)
+    }
+
     pub fn producer(&self) -> BaseProducer {
         self.client().set("linger.ms", "1").create().expect("a producer")
+    }
+}
+
+pub struct Counter(BaseConsumer);
+
+impl Counter {
+    /// How many records have come since the last call.
+    pub fn count_more(&self) -> usize {
+        std::iter::from_fn(|| self.0.poll(Duration::from_millis(20))).filter(Result::is_ok).count()
     }
 }
 
