@@ -96,6 +96,7 @@ impl Ends {
 }
 
 /// The message of an error of configuration, which librdkafka words well, without its type's name.
+#[allow(clippy::wildcard_enum_match_arm, reason = "librdkafka's enum; the others have words of their own")]
 fn plain(error: &KafkaError) -> String {
     match error {
         KafkaError::ClientConfig(_, what, name, _) => format!("{name}: {what}"),

@@ -205,12 +205,14 @@ fn describe(admin: &AdminClient<Plain>, name: &str) -> Result<ConfigResource, Lo
     let failed = |source| LogError::Kafka { what: "asking about the settings of a topic", source };
     let described = wait_for(admin.describe_configs([&ResourceSpecifier::Topic(name)], &patience())).map_err(failed)?;
     let Some(config) = described.into_iter().next() else { return Err(failed(KafkaError::Canceled)) };
-    config.map_err(|code| match code {
-        RDKafkaErrorCode::TopicAuthorizationFailed => LogError::TopicUnfit {
+    config.map_err(|code| {
+        if code != RDKafkaErrorCode::TopicAuthorizationFailed {
+            return failed(KafkaError::AdminOp(code));
+        }
+        LogError::TopicUnfit {
             name: name.to_owned(),
             what: "no right to see its settings; grant DESCRIBE_CONFIGS to this user".to_owned(),
-        },
-        other => failed(KafkaError::AdminOp(other)),
+        }
     })
 }
 
