@@ -196,6 +196,9 @@ struct Loop<'a> {
 trait WorkerLog: Log {
     /// Once a second: what the log has to do for itself.
     fn look_after_itself(&mut self, config: &Config) -> Result<(), LogError>;
+
+    /// When the oldest record that waits was written, in milliseconds since the epoch, where the log can tell.
+    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError>;
 }
 
 impl WorkerLog for SqliteLog {
@@ -206,12 +209,21 @@ impl WorkerLog for SqliteLog {
         }
         Ok(())
     }
+
+    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError> {
+        self.lag().map(|(_, oldest)| oldest)
+    }
 }
 
 impl WorkerLog for KafkaLog {
     /// Retention and compaction are the brokers'.
     fn look_after_itself(&mut self, _config: &Config) -> Result<(), LogError> {
         Ok(())
+    }
+
+    /// Not known without reading what is not to be read yet.
+    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError> {
+        Ok(None)
     }
 }
 
@@ -265,7 +277,8 @@ impl Loop<'_> {
                 lag += (log.end_offset(topic, partition)?.0 - log.position(topic, partition)?.0).max(0) as u64;
             }
         }
-        self.metrics.set_lag(lag, Duration::ZERO);
+        let oldest = log.oldest_waiting_ms()?.map_or(0, |written| now_ms().saturating_sub(written).max(0));
+        self.metrics.set_lag(lag, Duration::from_millis(oldest as u64));
         Ok(())
     }
 }
