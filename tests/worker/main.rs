@@ -4,6 +4,7 @@
 mod laws;
 mod lives;
 mod parked;
+mod promises;
 mod stories;
 mod support;
 mod transcript;
