@@ -3,8 +3,10 @@
 
 mod laws;
 mod lives;
+mod model;
 mod parked;
 mod promises;
+mod random;
 mod stories;
 mod support;
 mod transcript;
