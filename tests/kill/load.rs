@@ -1,200 +1,175 @@
-//! Requests and responses of every fate, and what must come of each.
+//! The load: what is asked, what is answered, and what must come of it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
+use crate::worker::PARTITIONS;
 use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use toolgate::log::sqlite::{SqliteClient, SqliteLog};
 use toolgate::log::{Offset, Outgoing, Partition, Position, Record, Topic};
 use toolgate::wire::v1;
 use toolgate::worker::clock;
 
-use crate::PARTITIONS;
-
-/// A small generator: the fates are the same in every run, the moments of the kills are not.
-pub(crate) struct Dice(pub u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides
-    }
+/// What a request must end in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Accepted,
+    Refused,
+    /// Fails once with a retryable code; the second attempt is accepted.
+    Retried,
+    /// Nobody answers before its deadline.
+    Expired,
 }
-
-/// How a request ends: the agent's code, empty for a result.
-pub(crate) type Code = &'static str;
 
 pub(crate) struct Load {
-    pub client: SqliteClient,
-    dice: Dice,
-    /// Terminal message by request.
-    pub requests: BTreeMap<String, Code>,
-    /// Reason by response, empty for an accepted one.
-    pub responses: BTreeMap<Position, &'static str>,
-    /// Requests that are to be asked again, once each.
-    pub retried: Vec<String>,
-    next_directive: BTreeMap<Partition, Offset>,
-    counter: usize,
+    client: SqliteClient,
+    pub fates: BTreeMap<String, Fate>,
+    /// Positions of all responses: each must have one audit record.
+    pub responses: BTreeSet<Position>,
+    /// Positions of the responses that are not evidence for their request.
+    pub quarantined: BTreeSet<Position>,
+    reissued: BTreeSet<String>,
+    retries_read: BTreeMap<Partition, Offset>,
+    results_read: BTreeMap<Partition, Offset>,
+    answered: BTreeSet<String>,
+    seed: u64,
 }
-
-const MINUTE: i64 = 60_000;
 
 impl Load {
-    pub(crate) fn new(path: &Path) -> Load {
-        let client = SqliteLog::open_client(path, None).expect("the log opens for a client");
-        let (requests, responses, retried, next_directive) = Default::default();
-        Load { client, dice: Dice(1), requests, responses, retried, next_directive, counter: 0 }
-    }
-
-    /// Appends this many requests, each with the responses that its fate has.
-    pub(crate) fn append(&mut self, requests: usize) {
-        for _ in 0..requests {
-            self.append_one();
+    pub(crate) fn new(path: &Path, seed: u64) -> Load {
+        Load {
+            client: SqliteLog::open_client(path, Some(PARTITIONS)).unwrap(),
+            fates: BTreeMap::new(),
+            responses: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
+            reissued: BTreeSet::new(),
+            retries_read: BTreeMap::new(),
+            results_read: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            seed,
         }
     }
 
-    fn append_one(&mut self) {
-        self.counter += 1;
-        let id = format!("req-{}", self.counter);
-        let good = (response(&id, 1, "good"), "");
-        match self.dice.roll(40) {
-            0 | 1 => {
-                self.write(&id, "INVALID_RESPONSE", 10 * MINUTE, vec![(response(&id, 1, "prose"), "INVALID_JSON")])
+    pub(crate) fn random(&mut self, below: usize) -> usize {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        (self.seed % below.max(1) as u64) as usize
+    }
+
+    /// Appends requests with their responses: about a tenth each refused, retried and expired, and
+    /// beside them duplicates and answers to nobody.
+    pub(crate) fn append(&mut self, count: usize) {
+        for _ in 0..count {
+            let id = format!("req.{:08}", self.fates.len());
+            let fate = match self.random(10) {
+                0 => Fate::Refused,
+                1 => Fate::Retried,
+                2 => Fate::Expired,
+                _ => Fate::Accepted,
+            };
+            self.fates.insert(id.clone(), fate);
+            self.request(&id, fate, 1);
+            match fate {
+                Fate::Accepted => self.respond(&id, 1, 200, &good(&id), false),
+                Fate::Refused => self.respond(&id, 1, 200, &good(&id).replace("approved", "Approved"), true),
+                Fate::Retried => self.respond(&id, 1, 503, "busy", true),
+                Fate::Expired => {}
             }
-            2 => self.write(&id, "NOT_FOUND", 10 * MINUTE, vec![(response(&id, 1, "missing"), "UPSTREAM_ERROR")]),
-            3 => self.write(&id, "", 10 * MINUTE, vec![good.clone(), (good.0, "DUPLICATE_RESPONSE")]),
-            4 => self.write(&id, "EXPIRED", -1, vec![(good.0, "LATE_RESPONSE")]),
-            5 => self.write(&id, "EXPIRED", 50, vec![]),
-            6 => {
-                self.retried.push(id.clone());
-                self.write(&id, "", 10 * MINUTE, vec![(response(&id, 1, "down"), "UPSTREAM_ERROR")]);
+            if self.random(10) == 0 && matches!(fate, Fate::Accepted | Fate::Refused) {
+                self.respond(&id, 1, 200, &good(&id), true);
             }
-            7 => self.write(&id, "", 10 * MINUTE, vec![(response(&id, 2, "good"), "UNKNOWN_REQUEST"), good]),
-            8 => self.write_overtaken(&id, good.0),
-            9 => self.add(vec![keyed(Topic::Responses, &id, good.0.encode_to_vec())], &["UNKNOWN_REQUEST"]),
-            10 => self.add(vec![keyed(Topic::Responses, &id, vec![0xff; 9])], &["UNDECODABLE_EVENT"]),
-            _ => self.write(&id, "", 10 * MINUTE, vec![good]),
-        }
-    }
-
-    /// A request and then its responses, as a dispatcher writes them.
-    fn write(&mut self, id: &str, code: Code, patience_ms: i64, responses: Vec<(v1::ToolResponse, &'static str)>) {
-        self.requests.insert(id.to_owned(), code);
-        self.add(vec![keyed(Topic::Requests, id, request(id, 1, patience_ms).encode_to_vec())], &[]);
-        let (responses, reasons): (Vec<_>, Vec<_>) = responses.into_iter().unzip();
-        let record = |response: &v1::ToolResponse| keyed(Topic::Responses, id, response.encode_to_vec());
-        self.add(responses.iter().map(record).collect(), &reasons);
-    }
-
-    /// A response that can be read while its request is still behind all the others.
-    fn write_overtaken(&mut self, id: &str, response: v1::ToolResponse) {
-        self.requests.insert(id.to_owned(), "");
-        let mut records = vec![keyed(Topic::Responses, id, response.encode_to_vec())];
-        for _ in 0..12 {
-            self.counter += 1;
-            let other = format!("req-{}", self.counter);
-            records.push(keyed(Topic::Requests, &other, request(&other, 1, 50).encode_to_vec()));
-            self.requests.insert(other, "EXPIRED");
-        }
-        records.push(keyed(Topic::Requests, id, request(id, 1, 10 * MINUTE).encode_to_vec()));
-        self.add(records, &[""]);
-    }
-
-    /// Appends together; `reasons` are those of the responses among the records.
-    fn add(&mut self, records: Vec<Outgoing>, reasons: &[&'static str]) {
-        if records.is_empty() {
-            return;
-        }
-        let now_ms = clock::now().unix_millis();
-        let positions = self.client.append(records, now_ms).expect("the log takes them");
-        let responses = positions.into_iter().filter(|position| position.topic == Topic::Responses);
-        self.responses.extend(responses.zip(reasons.iter().copied()));
-    }
-
-    /// Does what retry directives ask for; returns how many there were.
-    pub(crate) fn dispatch(&mut self) -> usize {
-        let mut directives = 0;
-        for partition in (0..PARTITIONS).map(Partition) {
-            let from = self.next_directive.get(&partition).copied().unwrap_or(Offset(0));
-            for record in self.client.read(Topic::Retries, partition, from, usize::MAX).expect("reads") {
-                self.next_directive.insert(partition, record.position.offset.next());
-                let directive: v1::RetryDirective = decode(&record);
-                let id = directive.request_id;
-                let request = request(&id, directive.attempt, 10 * MINUTE).encode_to_vec();
-                self.add(vec![keyed(Topic::Requests, &id, request)], &[]);
-                let response = response(&id, directive.attempt, "good").encode_to_vec();
-                self.add(vec![keyed(Topic::Responses, &id, response)], &[""]);
-                directives += 1;
+            if self.random(20) == 0 {
+                let nobody = format!("req.nobody.{}", self.fates.len());
+                self.respond(&nobody, 1, 200, "{}", true);
             }
         }
-        directives
     }
 
-    /// Every record of a topic.
-    pub(crate) fn all(&mut self, topic: Topic) -> Vec<Record> {
-        let read = |partition| self.client.read(topic, Partition(partition), Offset(0), usize::MAX).expect("reads");
-        (0..PARTITIONS).flat_map(read).collect()
+    /// The dispatcher: answers directives with the next attempt and its good response.
+    pub(crate) fn reissue(&mut self) {
+        for record in news(&mut self.client, Topic::Retries, &mut self.retries_read) {
+            let directive = v1::RetryDirective::decode(record.value.unwrap().as_slice()).unwrap();
+            assert!(self.reissued.insert(directive.request_id.clone()), "{} was told twice", directive.request_id);
+            assert_eq!(directive.attempt, 2);
+            self.request(&directive.request_id, Fate::Retried, 2);
+            self.respond(&directive.request_id, 2, 200, &good(&directive.request_id), false);
+        }
     }
 
-    /// How many terminal messages there are.
-    pub(crate) fn results(&mut self) -> usize {
-        let end = |partition| self.client.end_offset(Topic::Results, Partition(partition)).expect("reads").0;
-        (0..PARTITIONS).map(end).sum::<i64>() as usize
-    }
-
-    /// Whether the worker has read everything, and every request is answered.
-    pub(crate) fn is_done(&mut self) -> bool {
-        let is_read = |partition| {
-            [Topic::Requests, Topic::Responses].into_iter().all(|topic| {
-                let end = self.client.end_offset(topic, partition).expect("reads");
-                self.client.committed(topic, partition).expect("reads").unwrap_or(Offset(0)) == end
-            })
+    fn request(&mut self, id: &str, fate: Fate, attempt: u32) {
+        let now = clock::now().unix_millis();
+        // What nobody answers expires soon; the others have time for all the kills.
+        let deadline = if fate == Fate::Expired { now + 50 } else { now + 3_600_000 };
+        let message = v1::ToolRequest {
+            request_id: id.into(),
+            tool: "review_status".into(),
+            arguments: br#"{"change_id":"CR-1"}"#.to_vec(),
+            issued_at_unix_ms: now,
+            deadline_unix_ms: deadline,
+            attempt,
+            ..v1::ToolRequest::default()
         };
-        (0..PARTITIONS).map(Partition).all(is_read) && self.results() >= self.requests.len()
+        self.client.append(vec![outgoing(Topic::Requests, id, message.encode_to_vec())], now).unwrap();
+    }
+
+    fn respond(&mut self, id: &str, attempt: u32, status: u32, body: &str, quarantined: bool) {
+        let message = v1::ToolResponse {
+            request_id: id.into(),
+            tool: "review_status".into(),
+            attempt,
+            body: body.as_bytes().to_vec(),
+            content_type: Some("application/json".into()),
+            outcome: Some(v1::TransportOutcome { outcome: Some(v1::transport_outcome::Outcome::HttpStatus(status)) }),
+            ..v1::ToolResponse::default()
+        };
+        let record = outgoing(Topic::Responses, id, message.encode_to_vec());
+        let position = self.client.append(vec![record], clock::now().unix_millis()).unwrap()[0];
+        self.responses.insert(position);
+        if quarantined {
+            self.quarantined.insert(position);
+        }
+    }
+
+    /// Requests that have their terminal message so far.
+    pub(crate) fn settled(&mut self) -> usize {
+        for record in news(&mut self.client, Topic::Results, &mut self.results_read) {
+            let id = String::from_utf8(record.key.unwrap()).unwrap();
+            assert!(self.answered.insert(id.clone()), "{id} was answered twice");
+        }
+        self.answered.len()
+    }
+
+    pub(crate) fn is_done(&mut self) -> bool {
+        self.settled() == self.fates.len()
+    }
+
+    pub(crate) fn missing(&self) -> String {
+        let missing: Vec<_> = self.fates.iter().filter(|(id, _)| !self.answered.contains(*id)).take(5).collect();
+        format!("{} of {} are answered; not {missing:?}", self.answered.len(), self.fates.len())
     }
 }
 
-pub(crate) fn decode<M: Message + Default>(record: &Record) -> M {
-    M::decode(record.value.as_deref().expect("a value")).expect("a record of ours")
+fn good(id: &str) -> String {
+    format!(
+        r#"{{"tool":"review_status","request_id":"{id}","outcome":"success","data":{{"change_id":"CR-1","decision":"approved","reviewed_by":"m.osei"}}}}"#
+    )
 }
 
-fn keyed(topic: Topic, key: &str, value: Vec<u8>) -> Outgoing {
-    Outgoing { topic, partition: None, key: Some(key.into()), value: Some(value), headers: Vec::new() }
+fn outgoing(topic: Topic, key: &str, value: Vec<u8>) -> Outgoing {
+    Outgoing { topic, partition: None, key: Some(key.as_bytes().to_vec()), value: Some(value), headers: Vec::new() }
 }
 
-fn request(id: &str, attempt: u32, patience_ms: i64) -> v1::ToolRequest {
-    let now_ms = clock::now().unix_millis();
-    v1::ToolRequest {
-        request_id: id.into(),
-        tool: "ci.job_status".into(),
-        arguments: br#"{"project_id":"bluebird"}"#.to_vec(),
-        issued_at_unix_ms: now_ms - 1000,
-        deadline_unix_ms: now_ms + patience_ms,
-        attempt,
-        ..v1::ToolRequest::default()
+/// Everything of a topic beyond what was read before.
+pub(crate) fn news(client: &mut SqliteClient, topic: Topic, read: &mut BTreeMap<Partition, Offset>) -> Vec<Record> {
+    let mut all = Vec::new();
+    for partition in (0..PARTITIONS).map(Partition) {
+        let from = read.entry(partition).or_insert(Offset(0));
+        loop {
+            let records = client.read(topic, partition, *from, 1000).unwrap();
+            let Some(last) = records.last() else { break };
+            *from = last.position.offset.next();
+            all.extend(records);
+        }
     }
-}
-
-fn response(id: &str, attempt: u32, body: &str) -> v1::ToolResponse {
-    let (body, status) = match body {
-        "prose" => ("the run has passed".to_owned(), 200),
-        "missing" => ("{}".to_owned(), 404),
-        "down" => (String::new(), 503),
-        _ => (
-            format!(
-                r#"{{"api_version":2,"project":{{"slug":"bluebird"}},"run":{{"id":"run_7Kd29QmXv4Lp","status":"failed"}},"observed_at":"{}"}}"#,
-                clock::now()
-            ),
-            200,
-        ),
-    };
-    v1::ToolResponse {
-        request_id: id.into(),
-        tool: "ci.job_status".into(),
-        attempt,
-        body: body.into_bytes(),
-        content_type: Some("application/json".into()),
-        outcome: Some(v1::TransportOutcome { outcome: Some(v1::transport_outcome::Outcome::HttpStatus(status)) }),
-        ..v1::ToolResponse::default()
-    }
+    all
 }

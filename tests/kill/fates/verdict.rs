@@ -7,7 +7,7 @@ use toolgate::log::Topic;
 use toolgate::request::{Binding, State};
 use toolgate::wire::{Digest, v1};
 
-use crate::load::{Load, decode};
+use super::load::{Load, decode};
 
 pub(crate) fn check(load: &mut Load) {
     let audits: Vec<v1::AuditRecord> = load.all(Topic::Audit).iter().map(decode).collect();
