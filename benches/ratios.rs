@@ -73,7 +73,8 @@ fn compare(repeat: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> Ratios {
         (0..repeat).for_each(|_| f());
         started.elapsed().as_secs_f64()
     };
-    (time(&mut a), time(&mut b));
+    time(&mut a);
+    time(&mut b);
     let mut ratios: Vec<f64> = (0..ROUNDS).map(|_| time(&mut a) / time(&mut b)).collect();
     ratios.sort_by(f64::total_cmp);
     Ratios { median: ratios[ROUNDS / 2], least: ratios[0], most: ratios[ROUNDS - 1] }

@@ -173,14 +173,23 @@ fn merge(defaults: Node<'_>, case: Node<'_>) -> String {
 /// # Errors
 /// How the outcome differs from the expected one, in the contract's words.
 pub fn run(contract: &Contract, fixture: &Fixture) -> Result<(), String> {
+    let decision = judge(contract, fixture, fixture.response.body.clone())?;
+    compare(&fixture.expect, fixture.class, decision)
+}
+
+/// Decides about the fixture's request and transport with this body.
+///
+/// # Errors
+/// The fixture's request or response is none that could come over the wire.
+pub fn judge(contract: &Contract, fixture: &Fixture, body: Vec<u8>) -> Result<Result<String, Stop>, String> {
     let announced = NewRequest::from_message(fixture.request.clone()).map_err(|why| format!("request: {why}"))?;
-    let response = RawResponse::from_message(fixture.response.clone()).map_err(|why| format!("response: {why}"))?;
+    let response = v1::ToolResponse { body, ..fixture.response.clone() };
+    let response = RawResponse::from_message(response).map_err(|why| format!("response: {why}"))?;
     let mut arguments = Tape::default();
     let request = Request::announced(&announced, &mut arguments).map_err(|why| format!("request.arguments: {why}"))?;
     let mut bench = Bench::default();
     let case = Case { response: &response, request, contract, secrets: &fixture.secrets, now: fixture.now };
-    let decision = crate::gate::decide(&case, &mut bench).map(|result| result.as_str().to_owned());
-    compare(&fixture.expect, fixture.class, decision)
+    Ok(crate::gate::decide(&case, &mut bench).map(|result| result.as_str().to_owned()))
 }
 
 fn compare(expect: &Expect, class: Class, decision: Result<String, Stop>) -> Result<(), String> {

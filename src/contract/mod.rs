@@ -13,6 +13,7 @@ mod findings;
 pub mod fixture;
 pub mod lint;
 mod meaning;
+pub mod mutate;
 #[cfg(feature = "worker")]
 pub mod pack;
 pub mod raw;

@@ -3,7 +3,7 @@
 use super::out::{self, Paint};
 use super::{Exit, json::Object};
 use crate::contract::pack::{self, Pack};
-use crate::contract::{Contract, Registry};
+use crate::contract::{Contract, Registry, mutate};
 use anyhow::{Result, anyhow};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn check(dir: &Path, json: bool) -> Result<Exit> {
         fixtures += pack.fixtures.len();
         problems += problem_count(&pack);
         sound += usize::from(pack.contract.is_ok() && pack.failures.is_empty());
-        if json { out::line(&as_json(&pack, &registry))? } else { print(&pack, &registry, paint)? }
+        if json { out::line(&as_json(&pack))? } else { print(&pack, paint)? }
     }
     if !json {
         let verdict = if problems == 0 { paint.green("ok") } else { paint.red("failed") };
@@ -47,10 +47,11 @@ fn join_registry(registry: &mut Registry, pack: &mut Pack) {
 }
 
 fn problem_count(pack: &Pack) -> usize {
-    pack.failures.len() + pack.contract.as_ref().err().map_or(0, Vec::len)
+    let holes = pack.contract.as_ref().map_or(0, |contract| mutate::score(contract, &pack.fixtures).survivors.len());
+    pack.failures.len() + pack.contract.as_ref().err().map_or(0, Vec::len) + holes
 }
 
-fn print(pack: &Pack, _registry: &Registry, paint: Paint) -> Result<()> {
+fn print(pack: &Pack, paint: Paint) -> Result<()> {
     let place = pack.dir.display();
     match &pack.contract {
         Err(findings) => {
@@ -61,28 +62,34 @@ fn print(pack: &Pack, _registry: &Registry, paint: Paint) -> Result<()> {
         }
         Ok(contract) => {
             let state = if pack.failures.is_empty() { paint.green("sound  ") } else { paint.red("failed ") };
-            out::line(&format!(
-                "{state} {}  {}",
-                paint.bold(&contract.label),
-                guarantees(contract, pack.fixtures.len())
-            ))?;
+            out::line(&format!("{state} {}  {}", paint.bold(&contract.label), guarantees(contract, pack)))?;
         }
     }
     for failure in &pack.failures {
         out::line(&format!("  {place}/fixtures/{}: {}", failure.name, failure.message))?;
     }
+    if let Ok(contract) = &pack.contract {
+        for survivor in mutate::score(contract, &pack.fixtures).survivors {
+            out::line(&format!("  {place}/fixtures/{survivor} was not refused"))?;
+        }
+    }
     Ok(())
 }
 
-/// The context budget that the contract proves, in one line.
-fn guarantees(contract: &Contract, fixtures: usize) -> String {
+/// The context budget that the contract proves, and how its fixtures prove it, in one line.
+fn guarantees(contract: &Contract, pack: &Pack) -> String {
+    let score = mutate::score(contract, &pack.fixtures);
     format!(
-        "result <= {} bytes, free text <= {} characters, {fixtures} fixtures",
-        contract.bounds.result_bytes_max, contract.bounds.free_text_chars_max
+        "result <= {} bytes, free text <= {} characters, {} fixtures, {} of {} near-misses refused",
+        contract.bounds.result_bytes_max,
+        contract.bounds.free_text_chars_max,
+        pack.fixtures.len(),
+        score.refused,
+        score.total
     )
 }
 
-fn as_json(pack: &Pack, _registry: &Registry) -> String {
+fn as_json(pack: &Pack) -> String {
     let mut object = Object::new();
     object.text("dir", &pack.dir.display().to_string());
     object.bool("sound", pack.is_sound());

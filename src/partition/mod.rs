@@ -320,3 +320,77 @@ fn project(request: &NewRequest, contract: &Contract) -> Vec<u8> {
 fn is_retryable(contract: Option<&Contract>, code: &FailureCode) -> bool {
     contract.is_some_and(|contract| contract.is_retryable(code))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Reason;
+    use crate::log::{Position, Topic};
+
+    fn around() -> Around {
+        Around {
+            registry: Registry::default(),
+            secrets: Secrets::default(),
+            responses: Encoding::Protobuf,
+            requests_topic: "tool.requests".into(),
+            responses_topic: "tool.responses".into(),
+            partitions: 1,
+            group: "test".into(),
+            worker: "test".into(),
+            skew_ms: 0,
+        }
+    }
+
+    fn record(topic: Topic, offset: i64, value: Vec<u8>) -> Record {
+        let position = Position { topic, partition: Partition(0), offset: Offset(offset) };
+        Record { position, timestamp_ms: 0, key: Some(b"req-0001".to_vec()), value: Some(value), headers: Vec::new() }
+    }
+
+    /// Timers have a bound for each step; a response must not slip in before its request's own.
+    #[test]
+    fn a_deadline_that_has_passed_is_settled_before_the_response_is_looked_at() {
+        let (around, now) = (around(), Timestamp::from_unix_millis(10_000).unwrap());
+        let mut state = PartitionState::new(Partition(0), 1);
+        let mut effects = Effects::default();
+        let request = v1::ToolRequest {
+            request_id: "req-0001".into(),
+            tool: "any.tool".into(),
+            issued_at_unix_ms: 1000,
+            deadline_unix_ms: 9000,
+            attempt: 1,
+            ..v1::ToolRequest::default()
+        };
+        state.request(&record(Topic::Requests, 0, request.encode_to_vec()), &around, now, &mut effects);
+        let response = v1::ToolResponse {
+            request_id: "req-0001".into(),
+            tool: "any.tool".into(),
+            attempt: 1,
+            body: b"{}".to_vec(),
+            ..v1::ToolResponse::default()
+        };
+        state.receive(record(Topic::Responses, 0, response.encode_to_vec()));
+        assert_eq!(state.respond(&around, Offset(1), now, &mut effects), Blocked::No);
+        let outcomes: Vec<_> = effects.settlements.iter().map(|s| (s.outcome, s.reason)).collect();
+        assert_eq!(outcomes, [(Outcome::Expired, None), (Outcome::Refused, Some(Reason::LateResponse))]);
+    }
+
+    #[test]
+    fn a_response_without_its_request_asks_for_the_end_of_the_requests_and_waits_for_it() {
+        let (around, now) = (around(), Timestamp::from_unix_millis(10_000).unwrap());
+        let mut state = PartitionState::new(Partition(0), 1);
+        let mut effects = Effects::default();
+        let response = v1::ToolResponse {
+            request_id: "req-0001".into(),
+            tool: "any.tool".into(),
+            attempt: 1,
+            ..v1::ToolResponse::default()
+        };
+        state.receive(record(Topic::Responses, 7, response.encode_to_vec()));
+        assert_eq!(state.respond(&around, Offset(3), now, &mut effects), Blocked::AskEnd);
+        state.set_end(Offset(5));
+        assert_eq!(state.respond(&around, Offset(4), now, &mut effects), Blocked::Until(Offset(5)));
+        assert_eq!((state.first_waiting(), effects.settlements.len()), (Some(Offset(7)), 0));
+        assert_eq!(state.respond(&around, Offset(5), now, &mut effects), Blocked::No);
+        assert_eq!(effects.settlements[0].reason, Some(Reason::UnknownRequest));
+    }
+}
