@@ -145,3 +145,23 @@ fn a_worker_without_partitions_is_idle_and_a_truncated_input_is_not_skipped() {
     let error = world.worker.step(|| now).expect_err("unread requests are gone");
     assert!(matches!(error, toolgate::log::LogError::Gap { .. }), "{error}");
 }
+
+/// A step takes a thousand timers; the deadlines beyond them have passed all the same.
+#[test]
+fn a_deadline_holds_also_where_its_timer_has_not_had_its_turn() {
+    let mut world = World::with(10_000, 1000);
+    let ids: Vec<String> = (0..3000).map(|n| format!("r{n}")).collect();
+    for id in &ids {
+        world.announce(&world.request(id, "ci.job_status"));
+    }
+    world.run();
+    world.advance(62_000);
+    for id in &ids {
+        world.respond(&world.response(id, "good"));
+    }
+    world.run();
+    let kept: Vec<v1::QuarantineRecord> = decoded(&world.log.records(Topic::Quarantine));
+    assert_eq!(kept.iter().filter(|record| record.reason == "LATE_RESPONSE").count(), ids.len());
+    let audits: Vec<v1::AuditRecord> = decoded(&world.log.records(Topic::Audit));
+    assert_eq!(audits.iter().filter(|audit| audit.failure_code == "EXPIRED").count(), ids.len());
+}

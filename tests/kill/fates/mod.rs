@@ -71,20 +71,32 @@ fn child() {
     }
 }
 
-fn spawn(path: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("this test's binary"))
+/// A worker that does not outlive the test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only where it has been killed and waited for already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn spawn(path: &Path) -> Running {
+    let child = Command::new(std::env::current_exe().expect("this test's binary"))
         .args(["fates::child", "--exact", "--nocapture"])
         .env(CHILD, path)
         .stdout(Stdio::null())
         .spawn()
-        .expect("the child starts")
+        .expect("the child starts");
+    Running(child)
 }
 
 /// Kills the child, which must have been alive until now.
-fn kill(mut child: Child) {
-    assert_eq!(child.try_wait().expect("the child can be asked"), None, "the worker ended by itself");
-    child.kill().expect("the child can be killed");
-    child.wait().expect("the child ends");
+fn kill(mut child: Running) {
+    assert_eq!(child.0.try_wait().expect("the child can be asked"), None, "the worker ended by itself");
+    child.0.kill().expect("the child can be killed");
+    child.0.wait().expect("the child ends");
 }
 
 /// Waits until something holds, looking whenever the log has changed.
