@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 mod account;
+mod fates;
 mod load;
 mod worker;
 

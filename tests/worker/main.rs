@@ -5,7 +5,10 @@
 mod faults;
 mod laws;
 mod lives;
+mod model;
 mod parked;
+mod promises;
+mod random;
 mod scenes;
 mod stage;
 mod stories;
