@@ -25,8 +25,12 @@ fn reason_pages(out: &Path) -> Result<(), Box<dyn Error>> {
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
-    let rows = pages.iter().filter_map(|path| Some(format!("({:?}, include_str!({path:?}))", path.file_stem()?)));
-    let rows: Vec<String> = rows.collect();
+    // The texts themselves, not their paths: a checkout may move with its target folder.
+    let mut rows = Vec::new();
+    for page in &pages {
+        let name = page.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        rows.push(format!("({name:?}, {:?})", fs::read_to_string(page)?));
+    }
     let table = format!("const REASON_PAGES: &[(&str, &str)] = &[{}];", rows.join(", "));
     fs::write(out.join("reason_pages.rs"), table)?;
     Ok(())
