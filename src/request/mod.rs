@@ -6,8 +6,11 @@
 
 mod binding;
 mod budget;
+mod codec;
 pub mod machine;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use binding::{Binding, Closed, State};
