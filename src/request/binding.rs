@@ -3,9 +3,10 @@
 use crate::gate::decode::NewRequest;
 use crate::time::Timestamp;
 use crate::wire::v1;
+use std::fmt;
 
 /// What is kept for a request. Of its arguments only those that its contract compares with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Binding {
     pub request_id: Box<str>,
     pub tool: Box<str>,
@@ -147,6 +148,24 @@ impl Binding {
             held: message.held_refusals,
             state,
         })
+    }
+}
+
+/// Arguments may hold what a user typed; they are not for logs.
+impl fmt::Debug for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Binding")
+            .field("request_id", &self.request_id)
+            .field("tool", &self.tool)
+            .field("contract_version", &self.contract_version)
+            .field("attempt", &self.attempt)
+            .field("attempts", &self.attempts)
+            .field("issued_at", &self.issued_at)
+            .field("deadline", &self.deadline)
+            .field("arguments_bytes", &self.arguments.len())
+            .field("held", &self.held)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 

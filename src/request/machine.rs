@@ -28,7 +28,10 @@ pub enum Announced {
     Refused(Reason, &'static str),
 }
 
-/// Takes in an announcement. `contract_version` and `arguments` belong to the announcement.
+/// Takes in an announcement. `contract_version` is that of its pin, or of the active contract.
+///
+/// One contract judges all attempts of a request. Where one is known already, `arguments` must be
+/// those that [`Binding::contract_version`] compares with, whatever has become active since.
 pub fn announce(
     existing: Option<&Binding>,
     request: &NewRequest,
@@ -50,6 +53,11 @@ pub fn announce(
     }
     if request.attempt == known.attempt {
         return Announced::Refused(Reason::RequestConflict, "the attempt was announced before with other content");
+    }
+    let is_pinned = request.contract_version != 0 && known.contract_version != 0;
+    if is_pinned && request.contract_version != known.contract_version {
+        let detail = "an attempt pins another version of the contract than the one that judges the request";
+        return Announced::Refused(Reason::RequestConflict, detail);
     }
     Announced::Reissued(Binding {
         attempts: known.attempts.saturating_add(1),
@@ -132,8 +140,12 @@ pub struct Settling<'a> {
     pub now: Timestamp,
 }
 
-/// Settles a matching response.
+/// Settles a matching response. A request that is not outstanding stays as it is, so that nobody
+/// is told twice; [`matching`] lets none through.
 pub fn settle(known: &Binding, verdict: Verdict<'_>, settling: &Settling<'_>) -> Transition {
+    if known.state != State::Outstanding {
+        return Transition { next: known.clone(), answer: Answer::Nothing };
+    }
     let (code, reason, how) = match verdict {
         Verdict::Accepted => return close(known, Closed::Accepted, None, Answer::Result, settling),
         Verdict::Failed(code) => (code.clone(), Reason::UpstreamError, Closed::Failed),
@@ -427,6 +439,14 @@ pub(super) mod tests {
         ));
         let tool = NewRequest { tool: "release.state".into(), ..request(2) };
         assert!(matches!(announce(Some(&known), &tool, 2, Vec::new()), Announced::Refused(Reason::RequestConflict, _)));
+        let pin = NewRequest { contract_version: 3, ..request(2) };
+        assert!(matches!(announce(Some(&known), &pin, 3, Vec::new()), Announced::Refused(Reason::RequestConflict, _)));
+        let same_pin = NewRequest { contract_version: 2, ..request(2) };
+        assert!(matches!(announce(Some(&known), &same_pin, 2, Vec::new()), Announced::Reissued(_)));
+        let unserved = Binding { contract_version: 0, ..binding() };
+        assert!(
+            matches!(announce(Some(&unserved), &pin, 3, Vec::new()), Announced::Reissued(next) if next.contract_version == 3)
+        );
         let closed = settle_at(&known, Verdict::Accepted, 1).next;
         assert_eq!(announce(Some(&closed), &request(1), 2, Vec::new()), Announced::Ignored);
         assert!(matches!(
@@ -441,6 +461,14 @@ pub(super) mod tests {
             panic!("not reissued")
         };
         assert_eq!(announce(Some(&second), &request(1), 2, Vec::new()), Announced::Ignored);
+    }
+
+    #[test]
+    fn a_verdict_moves_an_outstanding_request_only() {
+        for known in each_state().into_iter().filter(|known| known.state != State::Outstanding) {
+            let transition = settle_at(&known, Verdict::Accepted, 3);
+            assert_eq!(transition, Transition { next: known, answer: Answer::Nothing });
+        }
     }
 
     #[test]
