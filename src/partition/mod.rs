@@ -153,18 +153,23 @@ impl PartitionState {
     /// Starts a batch.
     pub fn begin(&mut self) {
         self.table.begin();
+        self.timers.begin();
+        self.budget.begin();
     }
 
     /// The batch is durable.
     pub fn commit(&mut self) {
         self.table.commit();
+        self.timers.commit();
+        self.budget.commit();
     }
 
     /// The batch is not durable: the state is what it was before, and unjudged responses will be read again.
-    pub fn rollback(&mut self, around: &Around) {
+    pub fn rollback(&mut self) {
         self.table.rollback();
+        self.timers.rollback();
+        self.budget.rollback();
         self.waiting.clear();
-        self.restored(around);
     }
 
     /// Takes in an announcement.
@@ -181,17 +186,19 @@ impl PartitionState {
                 ));
             }
         };
-        let lookup = around.registry.look_up(&request.tool, request.contract_version);
+        let existing = self.announced(&request.request_id, around, now, effects);
+        // One contract judges all attempts: its arguments are kept, whatever has become active since the first.
+        let judged_by = existing.as_ref().map(|known| known.contract_version).filter(|version| *version != 0);
+        let lookup = around.registry.look_up(&request.tool, judged_by.unwrap_or(request.contract_version));
         let (version, arguments) = match &lookup {
             Lookup::Found(contract) => (contract.version, project(&request, contract)),
             // Judged by whatever is loaded when the response comes; all arguments are kept until then.
             Lookup::UnknownTool | Lookup::UnknownVersion => (request.contract_version, request.arguments.clone()),
         };
-        let existing = self.announced(&request.request_id, around, now, effects);
         match machine::announce(existing.as_ref(), &request, version, arguments) {
             Announced::Ignored => {}
             Announced::New(known) => {
-                self.budget.first(&known.tool, known.first_issued_at);
+                self.budget.first(&known.tool, now);
                 effects.announced.push((known.tool.clone(), version));
                 self.put(known, around, effects);
             }
@@ -280,8 +287,8 @@ impl PartitionState {
     fn put(&mut self, known: Binding, around: &Around, effects: &mut Effects) {
         self.table.put(&known);
         self.timers.set(machine::next_due(&known, around.skew_ms), self.table.hash(&known.request_id));
-        if matches!(known.state, State::AwaitingRetry { due: Some(_), .. }) {
-            self.budget.retry(&known.tool, known.first_issued_at);
+        if let State::AwaitingRetry { due: Some(due), .. } = known.state {
+            self.budget.retry(&known.tool, due);
         }
         effects.bindings.push((known.request_id.to_string(), Some(known)));
     }

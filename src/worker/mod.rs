@@ -216,7 +216,7 @@ impl<L: Log> Worker<L> {
     /// Memory and positions go back to what is committed.
     fn undo(&mut self) -> Result<(), LogError> {
         for owned in self.partitions.values_mut() {
-            owned.state.rollback(&self.around);
+            owned.state.rollback();
             owned.responses_next = None;
         }
         self.log.rewind()

@@ -9,6 +9,7 @@ mod model;
 mod parked;
 mod promises;
 mod random;
+mod retries;
 mod scenes;
 mod stage;
 mod stories;

@@ -50,7 +50,7 @@ fn load(dir: &Path) -> Contract {
 }
 
 /// A shipped contract with other text in places.
-fn variant(tool: &str, folder: &str, edits: &[(&str, &str)]) -> Contract {
+pub(crate) fn variant(tool: &str, folder: &str, edits: &[(&str, &str)]) -> Contract {
     let root = tempfile::tempdir().expect("a folder");
     let dir = root.path().join(folder);
     std::fs::create_dir_all(&dir).expect("a folder");
