@@ -78,6 +78,35 @@ fn a_commit_that_is_refused_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_error_in_the_middle_of_a_commit_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut log = worker(&path, 2);
+    client(&path).append(vec![outgoing(Topic::Requests, 0, "k", b"q")], 1).expect("appends");
+    let trap = "CREATE TRIGGER trap BEFORE INSERT ON records_audit WHEN NEW.key = CAST('bad' AS BLOB)
+                BEGIN SELECT RAISE(ABORT, 'injected'); END";
+    Connection::open(&path).and_then(|c| c.execute_batch(trap)).expect("the trap is set");
+    let batch = || {
+        let keys = [(Topic::Results, "good"), (Topic::Audit, "good"), (Topic::Audit, "bad"), (Topic::Bindings, "good")];
+        let records = keys.into_iter().map(|(topic, key)| outgoing(topic, 1, key, b"r")).collect();
+        transaction(records, &[(Topic::Requests, 0, 1)])
+    };
+    refused(log.commit(batch()), &["a.log", "writing records failed"]);
+    log.rewind().expect("no gap");
+    let mut reader = client(&path);
+    for topic in [Topic::Results, Topic::Audit, Topic::Bindings] {
+        assert!(all(&mut reader, topic, 1).is_empty(), "{topic}");
+        assert_eq!(log.end_offset(topic, Partition(1)).expect("reads"), Offset(0), "{topic}");
+    }
+    assert_eq!(reader.committed(Topic::Requests, P0).expect("reads"), None);
+
+    Connection::open(&path).and_then(|c| c.execute_batch("DROP TRIGGER trap")).expect("the trap is gone");
+    assert_eq!(log.commit(batch()).expect("nothing is in the way"), Commit::Committed);
+    assert_eq!(all(&mut reader, Topic::Audit, 1).len(), 2);
+    assert_eq!(reader.committed(Topic::Requests, P0).expect("reads"), Some(Offset(1)));
+}
+
+#[test]
 fn a_full_disk_loses_nothing_and_ends_when_there_is_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.log");

@@ -11,7 +11,7 @@ use crate::support::{P0, all, client, outgoing, poll, transaction, worker};
 
 /// Names the log to the child; without it the child's test does nothing.
 const CHILD: &str = "TOOLGATE_TEST_LOG";
-const KILLS: usize = 15;
+const KILLS: usize = 20;
 const BATCH: usize = 10;
 /// Far more than a child commits between the line we wait for and its death.
 const REQUESTS_PER_ROUND: usize = 10_000;

@@ -4,6 +4,9 @@
 mod beside;
 mod commits;
 mod kill;
+mod model;
 mod opening;
+mod random;
+mod records;
 mod retention;
 mod support;

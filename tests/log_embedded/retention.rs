@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use toolgate::log::sqlite::{Maintained, Retention, SqliteLog, WorkerOptions};
 use toolgate::log::{Commit, Event, Log, Offset, Outgoing, Topic, Transaction};
 
@@ -125,6 +126,41 @@ fn a_step_stays_within_its_budget_and_says_that_there_is_more() {
     assert_eq!(steps, 13, "120 records, 10 at a time, and one to see that nothing is left");
     let last = log.maintain(i64::MAX, &Retention::uniform(0), 10).expect("maintains");
     assert_eq!(Maintained { pages_freed: 0, ..last }, Maintained::default());
+}
+
+#[test]
+fn maintenance_makes_way_for_another_writer_and_catches_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut log = worker(&path, 1);
+    commit(&mut log, vec![outgoing(Topic::Audit, 0, "k", b"a"); 5], &[]);
+    let writer = Connection::open(&path).expect("opens");
+    writer.execute_batch("BEGIN IMMEDIATE").expect("takes the write lock");
+    let done = log.maintain(i64::MAX, &Retention::uniform(0), 100).expect("no error, or the worker would stop");
+    assert_eq!(done, Maintained { more: true, ..Maintained::default() });
+    writer.execute_batch("ROLLBACK").expect("lets go");
+    let done = log.maintain(i64::MAX, &Retention::uniform(0), 100).expect("maintains");
+    assert_eq!((done.expired, done.more), (5, false));
+}
+
+#[test]
+fn every_partition_of_many_has_its_turn_within_the_budget() {
+    const PARTITIONS: i32 = 200;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut log = worker(&path, PARTITIONS);
+    let records =
+        (0..PARTITIONS).flat_map(|p| [Topic::Audit, Topic::Results].map(|topic| outgoing(topic, p, "k", b"")));
+    commit(&mut log, records.collect(), &[]);
+    let (mut removed, mut steps) = (0, 0);
+    while removed < 400 {
+        let done = log.maintain(i64::MAX, &Retention::uniform(0), 7).expect("maintains");
+        assert!((1..=7).contains(&done.expired), "{done:?}");
+        removed += done.expired;
+        steps += 1;
+    }
+    assert_eq!(steps, 58, "400 records, 7 at a time");
+    assert!(!log.maintain(i64::MAX, &Retention::uniform(0), 7).expect("maintains").more);
 }
 
 static CLOCK_MS: AtomicI64 = AtomicI64::new(0);

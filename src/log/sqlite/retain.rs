@@ -1,12 +1,13 @@
 //! Giving room back, in steps small enough to take between two batches.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
 use super::schema::{offset_of, row_id, table};
 use super::store::Store;
-use super::worker::{SqliteLog, partitions};
+use super::worker::SqliteLog;
 use crate::log::error::LogError;
 use crate::log::record::{Cleanup, Offset, Partition, Topic};
 
@@ -62,54 +63,86 @@ pub struct Maintained {
     pub compacted: usize,
     /// Pages given back to the file system.
     pub pages_freed: i64,
-    /// The budget ran out: there is more to do now.
+    /// There may be more to do now: the budget ran out, or another process was writing.
     pub more: bool,
 }
 
 impl SqliteLog {
     /// Removes what retention allows, compacts the changelog and gives pages back: at most `budget_rows` records each
     /// time, and as many pages. Who comes first changes with every call. Inputs below the committed offset only: what was not read is
-    /// never removed.
+    /// never removed. Never waits for another process that is writing: what it keeps from being done is left for the next call.
     pub fn maintain(&mut self, now_ms: i64, retention: &Retention, budget_rows: usize) -> Result<Maintained, LogError> {
+        let fail = self.store.fail("setting how long to wait");
+        self.store.connection.busy_timeout(Duration::ZERO).map_err(&fail)?;
+        let done = self.maintain_at_once(now_ms, retention, budget_rows);
+        self.store.connection.busy_timeout(super::store::BUSY_TIMEOUT).map_err(&fail)?;
+        match done {
+            Err(LogError::Busy { .. }) => Ok(Maintained { more: true, ..Maintained::default() }),
+            done => done,
+        }
+    }
+
+    fn maintain_at_once(
+        &mut self,
+        now_ms: i64,
+        retention: &Retention,
+        budget_rows: usize,
+    ) -> Result<Maintained, LogError> {
         let mut done = Maintained::default();
         let first = self.maintain_turn;
-        self.maintain_turn = first.wrapping_add(1);
-        let read_to = read_to(&self.store)?;
         let fail = self.store.fail("removing old records");
-        let mut all: Vec<Partition> = partitions(&self.store).collect();
-        let first_partition = first / Topic::ALL.len() % all.len();
-        all.rotate_left(first_partition);
         let transaction = self.store.write()?;
+        self.maintain_turn = first.wrapping_add(1);
         let mut step = Step { connection: &transaction, budget: budget_rows, done: &mut done };
         for index in 0..Topic::ALL.len() {
             let topic = Topic::ALL[(first + index) % Topic::ALL.len()];
             let cutoff = now_ms.saturating_sub(retention.of(topic));
-            for &partition in &all {
-                match topic.cleanup() {
-                    Cleanup::Compact => step.compact(topic, partition, cutoff),
-                    Cleanup::Delete => step.expire(topic, partition, cutoff, &read_to),
-                }
-                .map_err(&fail)?;
-            }
+            step.topic(topic, first / Topic::ALL.len(), cutoff).map_err(&fail)?;
         }
         done.more = step.budget == 0;
         transaction.commit().map_err(&fail)?;
-        done.pages_freed = self.store.vacuum(budget_rows)?;
+        match self.store.vacuum(budget_rows) {
+            Ok(pages_freed) => done.pages_freed = pages_freed,
+            // The records are gone all the same; the pages follow with the next step.
+            Err(LogError::Busy { .. }) => done.more = true,
+            Err(error) => return Err(error),
+        }
         self.store.cut_wal()?;
         Ok(done)
     }
 }
 
-/// Below which offset every input partition has been read.
-fn read_to(store: &Store) -> Result<Vec<(Topic, Partition, Offset)>, LogError> {
-    let mut read_to = Vec::new();
-    for topic in Topic::INPUTS {
-        for partition in partitions(store) {
-            let committed = store.committed_lowest(topic, partition)?;
-            read_to.push((topic, partition, committed.unwrap_or(Offset(0))));
-        }
-    }
-    Ok(read_to)
+/// The offsets that maintenance of a partition goes by.
+struct Extent {
+    partition: Partition,
+    start: Offset,
+    end: Offset,
+    compacted_to: Offset,
+    /// Everybody has read what is below; the end of a topic that is no input.
+    read_to: Offset,
+}
+
+/// The partitions of a topic, in two queries however many they are.
+fn extents(connection: &Connection, topic: Topic) -> rusqlite::Result<Vec<Extent>> {
+    let mut query =
+        connection.prepare_cached("SELECT partition, min(next) FROM offsets WHERE topic = ?1 GROUP BY 1")?;
+    let committed: BTreeMap<i32, i64> =
+        query.query_map([topic.name()], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut query = connection.prepare_cached(
+        "SELECT partition, start_offset, next_offset, compacted_to FROM partitions WHERE topic = ?1 ORDER BY partition",
+    )?;
+    let extent = |row: &Row<'_>| {
+        let (partition, end) = (row.get(0)?, row.get(2)?);
+        let read_to = if topic.is_input() { committed.get(&partition).copied().unwrap_or(0) } else { end };
+        Ok(Extent {
+            partition: Partition(partition),
+            start: Offset(row.get(1)?),
+            end: Offset(end),
+            compacted_to: Offset(row.get(3)?),
+            read_to: Offset(read_to.min(end)),
+        })
+    };
+    query.query_map([topic.name()], extent)?.collect()
 }
 
 /// One transaction of maintenance.
@@ -125,21 +158,36 @@ impl Step<'_> {
         i64::try_from(self.budget).unwrap_or(i64::MAX)
     }
 
+    /// The partitions of a topic, beginning with another one each time, until the budget is used up.
+    fn topic(&mut self, topic: Topic, turn: usize, cutoff: i64) -> rusqlite::Result<()> {
+        if self.budget == 0 {
+            return Ok(());
+        }
+        let mut extents = extents(self.connection, topic)?;
+        let turn = turn % extents.len().max(1);
+        extents.rotate_left(turn);
+        for extent in &extents {
+            if self.budget == 0 {
+                break;
+            }
+            match topic.cleanup() {
+                Cleanup::Compact => self.compact(topic, extent, cutoff)?,
+                Cleanup::Delete => self.expire(topic, extent, cutoff)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Removes records from the start of a partition up to the first that is young enough or not read yet.
-    fn expire(
-        &mut self,
-        topic: Topic,
-        partition: Partition,
-        cutoff: i64,
-        read_to: &[(Topic, Partition, Offset)],
-    ) -> rusqlite::Result<()> {
-        let (start, end) = self.bounds(topic, partition, "start_offset")?;
-        let read =
-            read_to.iter().find(|(t, p, _)| (*t, *p) == (topic, partition)).map_or(end, |(_, _, offset)| *offset);
+    fn expire(&mut self, topic: Topic, extent: &Extent, cutoff: i64) -> rusqlite::Result<()> {
+        let &Extent { partition, start, read_to, .. } = extent;
+        if start >= read_to {
+            return Ok(());
+        }
         let mut start_new = start;
         let sql = format!("SELECT id, ts FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3", table(topic));
         let mut query = self.connection.prepare_cached(&sql)?;
-        let mut rows = query.query((row_id(partition, start), row_id(partition, read.min(end)), self.limit()))?;
+        let mut rows = query.query((row_id(partition, start), row_id(partition, read_to), self.limit()))?;
         while let Some(row) = rows.next()? {
             if row.get::<_, i64>(1)? >= cutoff {
                 break;
@@ -158,8 +206,11 @@ impl Step<'_> {
 
     /// Looks at the records written since the last compaction, each once, and removes what they replace.
     /// Then the tombstones among what has been compacted, when their time has come.
-    fn compact(&mut self, topic: Topic, partition: Partition, cutoff: i64) -> rusqlite::Result<()> {
-        let (from, end) = self.bounds(topic, partition, "compacted_to")?;
+    fn compact(&mut self, topic: Topic, extent: &Extent, cutoff: i64) -> rusqlite::Result<()> {
+        let &Extent { partition, compacted_to: from, end, .. } = extent;
+        if end == Offset(0) {
+            return Ok(());
+        }
         let sql = format!("SELECT id, key FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3", table(topic));
         let mut query = self.connection.prepare_cached(&sql)?;
         let fresh: Vec<(i64, Option<Vec<u8>>)> = query
@@ -208,13 +259,6 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// A stored offset of the partition, and its end.
-    fn bounds(&self, topic: Topic, partition: Partition, column: &str) -> rusqlite::Result<(Offset, Offset)> {
-        let sql = format!("SELECT {column}, next_offset FROM partitions WHERE topic = ?1 AND partition = ?2");
-        let offsets = |row: &Row<'_>| Ok((Offset(row.get(0)?), Offset(row.get(1)?)));
-        self.connection.prepare_cached(&sql)?.query_row((topic.name(), partition.0), offsets)
-    }
-
     fn advance(&self, topic: Topic, partition: Partition, column: &str, to: Offset) -> rusqlite::Result<()> {
         let sql = format!("UPDATE partitions SET {column} = ?3 WHERE topic = ?1 AND partition = ?2");
         self.connection.prepare_cached(&sql)?.execute((topic.name(), partition.0, to.0)).map(drop)
@@ -252,9 +296,7 @@ impl Store {
             return Ok(());
         }
         let fail = self.fail("cutting the write-ahead log");
-        self.connection.busy_timeout(Duration::ZERO).map_err(&fail)?;
         let cut = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        self.connection.busy_timeout(super::store::BUSY_TIMEOUT).map_err(&fail)?;
         match cut.map_err(&fail) {
             // The next step tries again.
             Ok(()) | Err(LogError::Busy { .. }) => Ok(()),

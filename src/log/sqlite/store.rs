@@ -12,6 +12,9 @@ use crate::log::record::{Offset, Partition, Topic};
 
 /// How long a writer waits for another one. Every write of ours takes milliseconds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one attempt to open waits, and how many there are: about as long as a writer waits altogether.
+const OPEN_TIMEOUT: Duration = Duration::from_millis(50);
+const OPEN_ATTEMPTS: usize = 100;
 /// How often a waiting reader looks whether the file has changed; reading the counter costs microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Page cache in KiB (negative by SQLite's convention).
@@ -28,8 +31,21 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens a log, creating it with `create` partitions if there is none.
+    ///
+    /// Where several create a log at once, SQLite refuses all but one of those that switch it to a write-ahead log, and does
+    /// so without waiting, however long it was told to. A new connection finds the log that the first has made.
     pub(super) fn open(path: &Path, create: Option<i32>) -> Result<Store, LogError> {
         check_directory(path)?;
+        for _ in 1..OPEN_ATTEMPTS {
+            match Store::attempt(path, create) {
+                Err(LogError::Busy { .. }) => thread::sleep(LOOK_EVERY),
+                opened => return opened,
+            }
+        }
+        Store::attempt(path, create)
+    }
+
+    fn attempt(path: &Path, create: Option<i32>) -> Result<Store, LogError> {
         if create.is_none() && !path.exists() {
             return Err(LogError::Missing { path: path.to_owned() });
         }
@@ -37,7 +53,7 @@ impl Store {
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create.is_some());
         let fail = failure(path, "opening the file");
         let mut connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(&fail)?;
+        connection.busy_timeout(OPEN_TIMEOUT).map_err(&fail)?;
         // One snapshot, or a log that is just being created would look like neither.
         let content = connection.transaction().map_err(&fail).and_then(|snapshot| schema::inspect(&snapshot, path))?;
         let partitions = match (content, create) {
@@ -50,6 +66,7 @@ impl Store {
         connection.pragma_update(None, "cache_size", CACHE_KIB).map_err(&fail)?;
         let mut store = Store { connection, path: path.to_owned(), partitions, seen: 0 };
         store.seen = store.change_counter()?;
+        store.connection.busy_timeout(BUSY_TIMEOUT).map_err(&fail)?;
         Ok(store)
     }
 

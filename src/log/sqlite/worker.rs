@@ -177,8 +177,9 @@ impl Log for SqliteLog {
         self.store.end_offset(topic, partition)
     }
 
-    /// Never `Indeterminate`: after a failed write the file holds nothing of it. `Aborted` if other processes kept
-    /// the write lock for 5 seconds.
+    /// Never `Indeterminate`: who opens the file sees all of a commit or nothing. `Aborted` if other processes kept the
+    /// write lock for 5 seconds. After an error of the disk, nothing of it can be read; a process that dies before its
+    /// next write may find it whole when it starts again, with records and offsets together.
     fn commit(&mut self, transaction: Transaction) -> Result<Commit, LogError> {
         self.forbid_before_rewind("the next commit")?;
         self.rewind_due = true;
@@ -222,7 +223,7 @@ impl Store {
     }
 }
 
-pub(super) fn partitions(store: &Store) -> impl Iterator<Item = Partition> + use<> {
+fn partitions(store: &Store) -> impl Iterator<Item = Partition> + use<> {
     (0..store.partitions).map(Partition)
 }
 
