@@ -10,13 +10,12 @@ use super::{Code, lint};
 use crate::gate::adapt::Reading;
 use crate::gate::adapt::plan::{Adapter, Fallback, Field, InBandError, Origin, Refinement, Shape, Spec, Steps};
 use crate::gate::cond::{Cond, JsonType, Test};
-use crate::gate::parse::Pointer;
+use crate::gate::parse::{Pointer, anchored};
 use crate::gate::refusal::FailureCode;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 6;
 
 pub(super) fn reading(draft: &Draft<'_>, codes: &[Code], findings: &mut Findings) -> Option<Reading> {
@@ -288,9 +287,7 @@ impl Table<'_, '_> {
 
     /// A pattern over the whole string: anchored here, linear by the engine, bounded in size.
     fn regex(&mut self, pattern: &str, place: &str) -> Option<Regex> {
-        RegexBuilder::new(&format!(r"\A(?:{pattern})\z"))
-            .size_limit(PATTERN_BYTES_MAX)
-            .build()
+        anchored(pattern)
             .map_err(|error| {
                 self.at(place, format!("the pattern does not compile: {error}"), "toolgate anchors it at both ends")
             })

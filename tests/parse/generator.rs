@@ -107,18 +107,24 @@ fn object(random: &mut Random, out: &mut String, depth: usize) {
     out.push('{');
     let wide = random.below(40) == 0;
     let count = if wide { 10 + random.below(30) } else { random.below(5) };
+    // Every other wide object has one name twice: only the sort at its end finds that.
+    let twice = wide && random.below(2) == 0;
+    let mut first = None;
     for i in 0..count {
         if i > 0 {
             out.push(',');
         }
         out.push_str(random.pick(&SPACES));
         // Mostly distinct names, now and then two spellings of one.
-        let name = if wide || random.below(3) > 0 {
+        let name = if twice && i + 1 == count {
+            first.clone().unwrap_or_default()
+        } else if wide || random.below(3) > 0 {
             format!("m{}", random.below(1000) + i * 1000)
         } else {
             random.pick(&NAMES).to_owned()
         };
         out.push_str(&format!("\"{name}\""));
+        first.get_or_insert(name);
         out.push_str(random.pick(&SPACES));
         out.push(':');
         value(random, out, depth + 1);

@@ -59,4 +59,24 @@ mod tests {
             names.iter().enumerate().map(|(i, name)| Key { hash: hash(name.as_bytes()), entry: i as u32 }).collect();
         assert_eq!(find_duplicate(&mut keys, |entry| names[entry as usize].as_bytes()), Some(99));
     }
+
+    /// Names with one hash in an order that no sort finds easy.
+    #[test]
+    fn names_that_collide_cost_n_log_n_comparisons() {
+        for count in [100usize, 1000, 10_000] {
+            let names: Vec<String> = (0..count).map(|i| format!("aaaaaaaa{:06}bbbbbbbb", i * 7919 % count)).collect();
+            let mut keys: Vec<Key> =
+                names.iter().zip(0..).map(|(name, entry)| Key { hash: hash(name.as_bytes()), entry }).collect();
+            assert!(keys.iter().all(|key| key.hash == keys[0].hash), "the hash has changed: choose other names");
+            let read = std::cell::Cell::new(0);
+            let name_of = |entry: u32| {
+                read.set(read.get() + 1);
+                names[entry as usize].as_bytes()
+            };
+            assert_eq!(find_duplicate(&mut keys, name_of), None);
+            // Two names are read for each comparison, and again for each pair of neighbours.
+            let bound = 4 * count * count.ilog2() as usize;
+            assert!((2 * count..=bound).contains(&read.get()), "{count} names cost {} reads", read.get());
+        }
+    }
 }

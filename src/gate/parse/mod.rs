@@ -25,6 +25,8 @@ pub use tape::Tape;
 pub use text::{TextPattern, TextPatternError};
 pub use writer::TapeWriter;
 
+pub(crate) use text::anchored;
+
 use super::reason::Reason;
 
 /// What a document may be at most. Members and items are counted for each object and array.

@@ -46,8 +46,13 @@ impl JsonNumber for Digits<'_> {
         self.0.parse().ok()
     }
 
+    /// The nearest double, save that an integer just below the least of 64 bits must not be rounded up
+    /// into the range, where `minimum` would let it pass.
     fn as_f64(&self) -> Option<f64> {
-        self.0.parse().ok()
+        const LEAST: f64 = i64::MIN as f64;
+        let value: f64 = self.0.parse().ok()?;
+        let is_rounded_up = value == LEAST && self.is_integer() && self.as_i64().is_none();
+        Some(if is_rounded_up { LEAST.next_down() } else { value })
     }
 
     fn as_str(&self) -> Cow<'_, str> {
@@ -195,5 +200,51 @@ impl<'t> json::Array<'t, TapeJson> for ArrayNode<'t> {
     fn is_unique(&self) -> bool {
         let items: Vec<Node<'t>> = self.0.items().collect();
         items.iter().enumerate().all(|(i, a)| items[..i].iter().all(|b| !same_value(*a, *b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, Tape};
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(schema: Value, body: &str, expect: bool) {
+        let validator = jsonschema::options_for::<TapeJson>().build(&schema).unwrap();
+        let mut tape = Tape::default();
+        let root = tape.parse(body.as_bytes(), &Limits::default()).unwrap().root();
+        assert_eq!(validator.is_valid(root), expect, "{schema} against {body}");
+    }
+
+    #[test]
+    fn integers_are_written_as_integers() {
+        for body in ["4200", "-0", "18446744073709551617"] {
+            check(json!({"type": "integer"}), body, true);
+        }
+        for body in ["4200.0", "42e2", "1e20", "-0.0"] {
+            check(json!({"type": "integer"}), body, false);
+        }
+        check(json!({"type": "number"}), "4200.0", true);
+    }
+
+    #[test]
+    fn bounds_hold_for_integers_beyond_64_bits() {
+        check(json!({"maximum": i64::MAX}), "18446744073709551617", false);
+        check(json!({"maximum": u64::MAX}), "18446744073709551616", false);
+        check(json!({"minimum": i64::MIN}), "-9223372036854775808", true);
+        check(json!({"minimum": i64::MIN}), "-9223372036854775809", false);
+        check(json!({"exclusiveMinimum": i64::MIN}), "-9223372036854775809", false);
+        check(json!({"multipleOf": 10}), "18446744073709551617", false);
+    }
+
+    #[test]
+    fn constants_equal_by_digits() {
+        for schema in
+            [json!({"const": 653_247_040_368_672_768_u64}), json!({"enum": [653_247_040_368_672_768_u64, "x"]})]
+        {
+            check(schema.clone(), "653247040368672768", true);
+            check(schema, "653247040368672800", false);
+        }
     }
 }

@@ -39,14 +39,14 @@ impl TextPattern {
     /// # Errors
     /// A pattern does not compile within 1 MiB, or two results have one name.
     pub fn compile(pattern: &str, counts: &BTreeMap<String, String>) -> Result<TextPattern, TextPatternError> {
-        let whole = anchored(pattern)?;
+        let whole = anchored(pattern).map_err(syntax)?;
         let names: Vec<Box<str>> = whole.capture_names().flatten().map(Box::from).collect();
         let mut counted = Vec::new();
         for (name, pattern) in counts {
             if names.iter().any(|capture| capture.as_ref() == name) {
                 return Err(TextPatternError::NameTwice(name.clone()));
             }
-            counted.push((name.as_str().into(), anchored(pattern)?));
+            counted.push((name.as_str().into(), anchored(pattern).map_err(syntax)?));
         }
         Ok(TextPattern { whole, names, counts: counted })
     }
@@ -66,7 +66,7 @@ impl TextPattern {
             return Err(ParseError::new(Reason::TooLarge, limits.body_bytes_max, "the body is larger than the limit"));
         }
         let text = utf8(body)?;
-        if let Some((at, _)) = text.char_indices().find(|(_, c)| is_unsafe_in_output(*c)) {
+        if let Some(at) = first_unsafe(text) {
             return Err(ParseError::new(Reason::TextUnsafe, at, "the output holds a character that acts on a reader"));
         }
         let captures = self.whole.captures(text).ok_or(ParseError::new(
@@ -91,11 +91,26 @@ impl TextPattern {
     }
 }
 
-fn anchored(pattern: &str) -> Result<Regex, TextPatternError> {
-    RegexBuilder::new(&format!(r"\A(?:{pattern})\z"))
-        .size_limit(PATTERN_BYTES_MAX)
-        .build()
-        .map_err(|error| TextPatternError::Syntax(error.to_string()))
+fn syntax(error: regex::Error) -> TextPatternError {
+    TextPatternError::Syntax(error.to_string())
+}
+
+/// A pattern between anchors of ours. It must compile on its own first: in `a)|(?:b` the group would
+/// end early, and each half would be held at one end only.
+///
+/// # Errors
+/// The engine's, for a pattern that does not compile within 1 MiB.
+pub(crate) fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
+    let build = |text: &str| RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
+    build(pattern)?;
+    build(&format!(r"\A(?:{pattern})\z"))
+}
+
+/// A carriage return belongs to a line's end; alone it takes a terminal back to overwrite the line.
+fn first_unsafe(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let is_unsafe = |at: usize, c| is_unsafe_in_output(c) || (c == '\r' && bytes.get(at + 1) != Some(&b'\n'));
+    text.char_indices().find(|&(at, c)| is_unsafe(at, c)).map(|(at, _)| at)
 }
 
 #[cfg(test)]
@@ -137,6 +152,23 @@ mod tests {
             check(ROLLOUT, &[], body.as_bytes(), Err(Reason::TextUnsafe));
         }
         check(ROLLOUT, &[], b"\xff", Err(Reason::InvalidUtf8));
+    }
+
+    #[test]
+    fn a_lone_carriage_return_is_unsafe_and_a_line_end_is_not() {
+        for body in ["a\r", "a\rb", "a\r\r\nb"] {
+            check("(?s).*", &[], body.as_bytes(), Err(Reason::TextUnsafe));
+        }
+        check("(?s).*", &[], b"a\r\n\tb", Ok("{}"));
+    }
+
+    #[test]
+    fn a_pattern_cannot_reach_around_its_anchors() {
+        for pattern in ["a)|(?:b", "a)(?:b", ")|(?:"] {
+            assert!(matches!(TextPattern::compile(pattern, &BTreeMap::new()), Err(TextPatternError::Syntax(_))));
+            let counts = BTreeMap::from([("n".to_owned(), pattern.to_owned())]);
+            assert!(matches!(TextPattern::compile("a", &counts), Err(TextPatternError::Syntax(_))), "{pattern}");
+        }
     }
 
     #[test]
