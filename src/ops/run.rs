@@ -194,20 +194,20 @@ struct Loop<'a> {
 
 /// A log that `run` can serve from.
 trait WorkerLog: Log {
-    /// Once a second: what the log has to do for itself.
-    fn look_after_itself(&mut self, config: &Config) -> Result<(), LogError>;
+    /// Once a second, and again after the next batch while it says that there is more: what the log has to do for itself.
+    fn look_after_itself(&mut self, config: &Config) -> Result<bool, LogError>;
 
     /// When the oldest record that waits was written, in milliseconds since the epoch, where the log can tell.
     fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError>;
 }
 
 impl WorkerLog for SqliteLog {
-    fn look_after_itself(&mut self, config: &Config) -> Result<(), LogError> {
+    fn look_after_itself(&mut self, config: &Config) -> Result<bool, LogError> {
         let done = self.maintain(now_ms(), &retention(config), MAINTAIN_ROWS)?;
         if done.expired + done.compacted > 0 {
             tracing::debug!(expired = done.expired, compacted = done.compacted, "log maintained");
         }
-        Ok(())
+        Ok(done.more)
     }
 
     fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError> {
@@ -217,8 +217,8 @@ impl WorkerLog for SqliteLog {
 
 impl WorkerLog for KafkaLog {
     /// Retention and compaction are the brokers'.
-    fn look_after_itself(&mut self, _config: &Config) -> Result<(), LogError> {
-        Ok(())
+    fn look_after_itself(&mut self, _config: &Config) -> Result<bool, LogError> {
+        Ok(false)
     }
 
     /// Not known without reading what is not to be read yet.
@@ -234,6 +234,7 @@ const MAINTAIN_EVERY_MS: i64 = 1000;
 impl Loop<'_> {
     fn run(mut self) -> Result<(), LogError> {
         let mut maintained_ms = now_ms();
+        let mut more = false;
         loop {
             let step = self.worker.step(clock::now)?;
             self.health.beat(now_ms());
@@ -241,10 +242,10 @@ impl Loop<'_> {
                 self.health.set(Phase::Ready);
                 self.metrics.set_ready(true);
             }
-            let is_due = now_ms() - maintained_ms >= MAINTAIN_EVERY_MS;
+            let is_due = more || now_ms() - maintained_ms >= MAINTAIN_EVERY_MS;
             if is_due {
                 maintained_ms = now_ms();
-                self.look_after()?;
+                more = self.look_after()?;
             }
             if self.stop.load(Ordering::Relaxed) {
                 return self.drained("stopped by a signal");
@@ -266,11 +267,11 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Retention, compaction and the lag.
-    fn look_after(&mut self) -> Result<(), LogError> {
+    /// Retention, compaction and the lag; true if maintenance has more to do.
+    fn look_after(&mut self) -> Result<bool, LogError> {
         let partitions: Vec<_> = self.worker.states().map(|state| state.id).collect();
         let log = self.worker.log_mut();
-        log.look_after_itself(self.config)?;
+        let more = log.look_after_itself(self.config)?;
         let mut lag = 0;
         for partition in partitions {
             for topic in Topic::INPUTS {
@@ -279,7 +280,7 @@ impl Loop<'_> {
         }
         let oldest = log.oldest_waiting_ms()?.map_or(0, |written| now_ms().saturating_sub(written).max(0));
         self.metrics.set_lag(lag, Duration::from_millis(oldest as u64));
-        Ok(())
+        Ok(more)
     }
 }
 
