@@ -70,11 +70,29 @@ impl Cluster {
         script(&[args, &["--dir", &self.dir.to_string_lossy()]].concat())
     }
 
-    #[expect(dead_code, reason = "for the tests of broker faults")]
     /// One node: `stop`, `kill` or `start`.
     pub fn node(&self, what: &str, node: u32) {
         let output = self.script(&[what, &node.to_string()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// All nodes at the same time: one alone has no quorum to start in.
+    pub fn start_all(&self) {
+        std::thread::scope(|scope| {
+            for node in 1..=self.servers().split(',').count() as u32 {
+                scope.spawn(move || self.node("start", node));
+            }
+        });
+        self.wait_until_it_answers();
+    }
+
+    pub fn is_in_sync(&self) -> bool {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
+        let metadata = admin.inner().fetch_metadata(None, Duration::from_secs(5));
+        metadata.is_ok_and(|metadata| {
+            let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+            partitions.all(|partition| partition.isr().len() == partition.replicas().len())
+        })
     }
 
     pub fn servers(&self) -> String {
@@ -97,7 +115,7 @@ impl Cluster {
         config
     }
 
-    fn wait_until_it_answers(&self) {
+    pub fn wait_until_it_answers(&self) {
         let nodes = self.servers().split(',').count();
         let admin: AdminClient<DefaultClientContext> = self.client().create().expect("a client");
         until("all brokers are known", Duration::from_secs(60), || {

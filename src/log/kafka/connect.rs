@@ -1,24 +1,26 @@
 //! Connecting, with one clear message for each way it can fail.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::deadline::Deadline;
-use super::ends::Ends;
 use super::group::{Bell, Plain};
+use super::membership::Membership;
 use super::oauth::TokenFile;
 use super::options::{KafkaOptions, Mechanism};
+use super::questions::Questions;
 use super::reader::Reader;
-use super::responses::Responses;
-use super::start::{PATIENCE, Starts};
+use super::start::Starts;
 use super::txn::{Deliveries, Ready};
 use super::{KafkaLog, LogError, Topic};
 
 /// How long to look for a broker before giving up.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a topic may be unknown: a broker that has just started may not have heard of it.
+const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 
 impl KafkaLog {
     /// Connects, checks the topics, takes over the transactional id, and joins the group; the first polls then bring
@@ -28,23 +30,26 @@ impl KafkaLog {
     /// One that says what to correct: no broker, wrong credentials, a missing topic, differing numbers of partitions.
     pub fn connect(options: KafkaOptions) -> Result<KafkaLog, LogError> {
         let plain = context(&options);
-        let ends = Ends::new(&options, &plain)?;
-        let partitions = partitions(&options, &plain, &ends)?;
+        let questions = Questions::new(&options, &plain)?;
+        let partitions = partitions(&options, &plain, &questions)?;
         check_counts(&options, &partitions)?;
         let bell = Arc::new(Bell::default());
         let producer = producer(&options, &plain)?;
-        let reader = Reader::new(&options, plain.clone(), &bell)?;
-        let responses = Responses::new(&options, plain.clone(), &bell)?;
+        let requests = Reader::new(&options, Topic::Requests, plain.clone(), &bell)?;
+        let responses = Reader::new(&options, Topic::Responses, plain.clone(), &bell)?;
+        let membership = Membership::join(&options, plain.clone(), &bell)?;
         Ok(KafkaLog {
             plain,
             bell,
             partitions,
-            ends,
+            questions,
+            membership,
+            requests,
             responses,
-            reader,
             restorer: None,
             producer: Some(producer),
             committed: Starts::new(),
+            unrestored: BTreeSet::new(),
             rewind_due: false,
             options,
         })
@@ -77,20 +82,20 @@ pub(super) fn producer(options: &KafkaOptions, plain: &Plain) -> Result<Ready, L
 }
 
 /// The number of partitions of every topic.
-fn partitions(options: &KafkaOptions, plain: &Plain, ends: &Ends) -> Result<[i32; 7], LogError> {
+fn partitions(options: &KafkaOptions, plain: &Plain, questions: &Questions) -> Result<[i32; 7], LogError> {
     let mut counts = [0; 7];
     for topic in Topic::ALL {
-        counts[topic.index()] = partitions_of(options, plain, ends, options.name(topic))?;
+        counts[topic.index()] = partitions_of(options, plain, questions, options.name(topic))?;
     }
     Ok(counts)
 }
 
-fn partitions_of(options: &KafkaOptions, plain: &Plain, ends: &Ends, name: &str) -> Result<i32, LogError> {
+fn partitions_of(options: &KafkaOptions, plain: &Plain, questions: &Questions, name: &str) -> Result<i32, LogError> {
     use RDKafkaErrorCode as Code;
     let unfit = |what: &str| LogError::TopicUnfit { name: name.to_owned(), what: what.to_owned() };
     let deadline = Deadline::after(CONNECT_PATIENCE);
     loop {
-        let problem = match ends.client().fetch_metadata(Some(name), Duration::from_secs(2)) {
+        let problem = match questions.metadata(name) {
             Ok(metadata) => {
                 let topic = metadata.topics().first();
                 let code = topic.and_then(|topic| topic.error()).map(RDKafkaErrorCode::from);
@@ -102,7 +107,7 @@ fn partitions_of(options: &KafkaOptions, plain: &Plain, ends: &Ends, name: &str)
                         ));
                     }
                     (_, Some(Code::UnknownTopicOrPartition | Code::UnknownTopic))
-                        if deadline.elapsed() > PATIENCE / 10 =>
+                        if deadline.elapsed() > UNKNOWN_FOR =>
                     {
                         return Err(unfit("there is no such topic; run `toolgate topics apply`"));
                     }

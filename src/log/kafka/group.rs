@@ -2,10 +2,10 @@
 //!
 //! A transaction lives only inside `commit()`, and callbacks run only inside a poll of the consumer, on the thread that
 //! polls. So a revocation never finds a transaction open, and there is nothing to finish or abort here: what was
-//! judged of a revoked partition is committed, what was not is read again by the next owner.
+//! judged of a revoked partition is committed, what was not is read again by the next owner. Callbacks ask no broker
+//! anything: one that waited for a broker that is gone would keep the member from learning where the others are.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,17 +17,15 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::oauth::TokenFile;
-use super::start::{self, Starts};
 use crate::log::error::LogError;
-use crate::log::record::{Partition, Topic};
+use crate::log::record::Partition;
 
 /// What a rebalance did, in the order it did it.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// These partitions are assigned, paused, with the offsets to go on at.
-    Assigned(Starts),
+    Assigned(Vec<Partition>),
     Revoked(Vec<Partition>),
-    /// An assignment whose offsets could not be found out; nothing of it may be read.
+    /// The client could not take up or give up what it was told to.
     Failed(LogError),
 }
 
@@ -107,10 +105,9 @@ impl ConsumerContext for Plain {}
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) plain: Plain,
-    pub(super) names: [String; 7],
-    pub(super) accept_gap: bool,
+    /// The topic of responses.
+    pub(super) name: String,
     pub(super) changes: Mutex<VecDeque<Change>>,
-    pub(super) is_closing: AtomicBool,
 }
 
 impl Member {
@@ -126,31 +123,18 @@ impl Member {
         locked(&self.changes).push_back(change);
     }
 
-    /// Assigns with the offsets that were committed, paused: nothing is read before the state is restored.
+    /// Takes the partitions, at their ends and paused: the member does not read.
     fn assign(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
         let partitions: Vec<Partition> = list.elements().iter().map(|one| Partition(one.partition())).collect();
-        let starts = if self.is_closing.load(Ordering::Relaxed) {
-            Ok(Starts::new())
-        } else {
-            start::committed(consumer, &self.names, &partitions, self.accept_gap)
-        };
-        for partition in &partitions {
-            let name = &self.names[Topic::Responses.index()];
-            let offset = starts.as_ref().ok().and_then(|starts| starts.get(&(Topic::Responses, *partition)));
-            let at = offset.map_or(KafkaOffset::End, |offset| KafkaOffset::Offset(offset.0));
-            if let Err(error) = list.set_partition_offset(name, partition.0, at) {
-                tracing::error!(%error, partition = partition.0, "kafka: an assignment could not be positioned");
-            }
-        }
-        let assigned = match consumer.rebalance_protocol() {
+        let at_end = |partition: &Partition| list.set_partition_offset(&self.name, partition.0, KafkaOffset::End);
+        let placed = partitions.iter().try_for_each(at_end);
+        let assigned = placed.and_then(|()| match consumer.rebalance_protocol() {
             RebalanceProtocol::Cooperative => consumer.incremental_assign(list),
             RebalanceProtocol::None | RebalanceProtocol::Eager => consumer.assign(list),
-        };
-        let paused = assigned.and_then(|()| consumer.pause(list));
-        self.push(match (starts, paused) {
-            (Err(error), _) => Change::Failed(error),
-            (_, Err(source)) => Change::Failed(LogError::Kafka { what: "taking up an assignment", source }),
-            (Ok(starts), Ok(())) => Change::Assigned(starts),
+        });
+        self.push(match assigned.and_then(|()| consumer.pause(list)) {
+            Ok(()) => Change::Assigned(partitions),
+            Err(source) => Change::Failed(LogError::Kafka { what: "taking up an assignment", source }),
         });
     }
 

@@ -1,8 +1,9 @@
 //! The worker's log as a share of a Kafka cluster.
 //!
-//! One thread, the worker's, owns three things: a member of the group that reads responses ([`responses`]), a
-//! reader of the requests of the same partitions ([`reader`]), and a transactional producer ([`txn`]). The
-//! changelog is read by a fourth client that exists only while something is restored ([`restore`]).
+//! One thread, the worker's, owns a member of the group, which says what is ours ([`membership`]); two readers, of
+//! the responses and of the requests of those partitions ([`reader`]); a transactional producer ([`txn`]); and clients to
+//! ask brokers ([`questions`]). The changelog is read by a client that exists only while something is restored
+//! ([`restore`]).
 //!
 //! What holds it together:
 //! - Records, and offsets of both inputs, are in one transaction, with the group's generation as of that moment.
@@ -14,28 +15,30 @@ mod configured;
 mod connect;
 mod convert;
 mod deadline;
-mod ends;
 mod group;
+mod membership;
 mod oauth;
 mod options;
+mod questions;
 mod reader;
-mod responses;
 mod restore;
 mod start;
 pub mod topics;
 mod txn;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use self::deadline::Deadline;
-use self::ends::Ends;
 use self::group::{Bell, Change, Plain};
+use self::membership::Membership;
+use self::questions::Questions;
 use self::reader::Reader;
-use self::responses::Responses;
 use self::restore::Restorer;
 use self::start::Starts;
 use self::txn::{Cause, Ended, Placed, Ready};
@@ -48,6 +51,8 @@ pub use self::options::{Assignor, GroupProtocol, KafkaOptions, Mechanism, Secret
 /// The longest sleep between two looks at the consumers. They ring when there is something; this only bounds what a
 /// missed ring would cost.
 const NAP: Duration = Duration::from_millis(100);
+/// Between two tries to join under a name that is not released yet.
+const REJOIN_PAUSE: Duration = Duration::from_secs(1);
 /// While a proof is outstanding.
 const NAP_PROBING: Duration = Duration::from_millis(5);
 
@@ -58,14 +63,17 @@ pub struct KafkaLog {
     bell: Arc<Bell>,
     /// How many partitions each topic has, in the order of [`Topic::ALL`].
     partitions: [i32; 7],
-    ends: Ends,
-    responses: Responses,
-    reader: Reader,
+    questions: Questions,
+    membership: Membership,
+    requests: Reader,
+    responses: Reader,
     restorer: Option<Restorer>,
     /// `None` from a transaction that ended badly to the rewind that must follow.
     producer: Option<Ready>,
     /// What was last committed of the partitions that are ours.
     committed: Starts,
+    /// Ours, and not read before their state is restored.
+    unrestored: BTreeSet<Partition>,
     rewind_due: bool,
 }
 
@@ -87,20 +95,69 @@ impl KafkaLog {
 
     /// Takes up what a rebalance did. The first change is told; the others wait for their turn.
     fn change(&mut self) -> Result<Option<Event>, LogError> {
-        match self.responses.next_change() {
+        match self.membership.next_change() {
             None => Ok(None),
             Some(Change::Failed(error)) => Err(error),
-            Some(Change::Assigned(starts)) => {
-                self.committed.extend(starts.iter().map(|(key, offset)| (*key, *offset)));
-                Ok(Some(Event::Assigned(self.responses.assigned(starts))))
+            Some(Change::Assigned(partitions)) => {
+                let starts = self.starts(&partitions)?;
+                self.committed.extend(starts);
+                self.unrestored.extend(&partitions);
+                Ok(Some(Event::Assigned(partitions)))
             }
-            Some(Change::Revoked(partitions)) => {
-                self.responses.revoked(&partitions);
-                self.committed.retain(|(_, partition), _| !partitions.contains(partition));
-                partitions.iter().try_for_each(|partition| self.reader.forget(*partition))?;
-                Ok(Some(Event::Revoked(partitions)))
+            Some(Change::Revoked(partitions)) => self.revoked(partitions).map(Some),
+        }
+    }
+
+    fn starts(&self, partitions: &[Partition]) -> Result<Starts, LogError> {
+        self.questions.starts(partitions, self.options.accept_gap, &mut || self.membership.sign())
+    }
+
+    fn revoked(&mut self, partitions: Vec<Partition>) -> Result<Event, LogError> {
+        self.committed.retain(|(_, partition), _| !partitions.contains(partition));
+        for partition in &partitions {
+            self.unrestored.remove(partition);
+            self.requests.forget(*partition)?;
+            self.responses.forget(*partition)?;
+        }
+        Ok(Event::Revoked(partitions))
+    }
+
+    fn owned(&self) -> Vec<Partition> {
+        let responses = self.committed.keys().filter(|(topic, _)| *topic == Topic::Responses);
+        responses.map(|(_, partition)| *partition).collect()
+    }
+
+    /// Reads both inputs of a restored partition from what is committed.
+    fn read_from_committed(&mut self, partition: Partition) -> Result<(), LogError> {
+        for (topic, reader) in [(Topic::Requests, &mut self.requests), (Topic::Responses, &mut self.responses)] {
+            if let Some(&start) = self.committed.get(&(topic, partition)) {
+                reader.read_from(partition, start)?;
             }
         }
+        Ok(())
+    }
+
+    /// Joins the group anew after it has expelled us. That happens when another worker has our name; and also when
+    /// the answer to a join was lost with its broker, and the group knows us by an identity that we never heard of. The
+    /// transactional id tells the two apart: another worker would have taken that first.
+    fn rejoin(&mut self, code: RDKafkaErrorCode) -> Result<Option<Event>, LogError> {
+        tracing::warn!(%code, "kafka: the group has expelled this worker; it joins anew");
+        if let Some(ready) = self.producer.take() {
+            match ready.prove(self.options.name(Topic::Bindings)) {
+                Ok(ready) => self.producer = Some(ready),
+                Err(cause) => {
+                    let _aborted = self.failed(Commit::Aborted, &cause)?;
+                    self.producer = Some(connect::producer(&self.options, &self.plain)?);
+                }
+            }
+        }
+        if code == RDKafkaErrorCode::UnreleasedInstanceId {
+            // The broker holds the name of a worker that died until its session is over.
+            std::thread::sleep(REJOIN_PAUSE);
+        }
+        self.membership = Membership::join(&self.options, self.plain.clone(), &self.bell)?;
+        let owned = self.owned();
+        if owned.is_empty() { Ok(None) } else { self.revoked(owned).map(Some) }
     }
 
     /// What can be had now. Responses are looked for first, so that their requests are likely in the same batch, but
@@ -108,14 +165,11 @@ impl KafkaLog {
     fn batch(&mut self, records_max: usize) -> Result<(Vec<Record>, bool), LogError> {
         let bytes_max = self.options.batch_bytes_max;
         let share = (records_max - records_max / 4).max(1);
-        self.responses.fill(share, bytes_max - bytes_max / 4)?;
-        if self.responses.has_changes() {
-            return Ok((Vec::new(), false));
-        }
-        let left = records_max.saturating_sub(self.responses.ready.len()).max(1);
-        let mut batch = Vec::new();
-        let is_proven = self.reader.read(left, bytes_max / 4, &mut batch)?;
-        batch.extend(self.responses.ready.drain(..));
+        let (mut batch, mut responses) = (Vec::new(), Vec::new());
+        self.responses.read(share, bytes_max - bytes_max / 4, &mut responses)?;
+        let left = records_max.saturating_sub(responses.len()).max(1);
+        let is_proven = self.requests.read(left, bytes_max / 4, &mut batch)?;
+        batch.append(&mut responses);
         Ok((batch, is_proven))
     }
 
@@ -170,25 +224,28 @@ impl Log for KafkaLog {
         }
         let deadline = Deadline::after(wait);
         loop {
+            self.membership.sign()?;
+            if let Some(code) = self.membership.expelled()
+                && let Some(event) = self.rejoin(code)?
+            {
+                return Ok(event);
+            }
             if let Some(event) = self.change()? {
                 return Ok(event);
             }
-            if self.responses.paused.is_empty() {
+            if self.unrestored.is_empty() {
                 self.restorer = None;
             }
             let (batch, is_proven) = self.batch(max_records.max(1))?;
             if !batch.is_empty() {
                 return Ok(Event::Records(batch));
             }
-            if self.responses.has_changes() {
-                continue;
-            }
             // A proof is news without a record: whoever waits for it may look again.
             if is_proven || deadline.has_passed() {
                 return Ok(Event::Idle);
             }
-            self.reader.probe(&self.ends)?;
-            let nap = if self.reader.is_probing() { NAP_PROBING } else { NAP };
+            self.requests.probe(&self.questions)?;
+            let nap = if self.requests.is_probing() { NAP_PROBING } else { NAP };
             self.bell.wait(deadline.left().min(nap));
         }
     }
@@ -202,29 +259,24 @@ impl Log for KafkaLog {
         if self.restorer.is_none() {
             self.restorer = Some(Restorer::new(&self.options, self.plain.clone())?);
         }
-        let (responses, ends) = (&mut self.responses, &self.ends);
+        let membership = &self.membership;
         if let Some(restorer) = &self.restorer {
-            restorer.restore(ends, partition, &mut || responses.sign(), apply)?;
+            restorer.restore(&self.questions, partition, &mut || membership.sign(), apply)?;
         }
-        if self.responses.paused.contains(&partition)
-            && let Some(&start) = self.responses.starts.get(&(Topic::Requests, partition))
-        {
-            self.reader.read_from(partition, start)?;
-            self.responses.resume(partition)?;
-        }
-        Ok(())
+        if self.unrestored.remove(&partition) { self.read_from_committed(partition) } else { Ok(()) }
     }
 
     fn position(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
-        let start = self.responses.starts.get(&(topic, partition)).copied();
-        let reading = if topic == Topic::Requests { self.reader.position(partition) } else { None };
-        reading.or(start).ok_or(LogError::UnknownPartition { topic, partition, partitions: self.partitions() })
+        let reader = if topic == Topic::Requests { &self.requests } else { &self.responses };
+        let start = self.committed.get(&(topic, partition)).copied();
+        let unknown = || LogError::UnknownPartition { topic, partition, partitions: self.partitions() };
+        reader.position(partition).or(start).ok_or_else(unknown)
     }
 
     fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
-        let end = self.ends.high(topic, partition)?;
+        let end = self.questions.high(topic, partition)?;
         if topic == Topic::Requests {
-            self.reader.want(partition, end);
+            self.requests.want(partition, end);
         }
         Ok(end)
     }
@@ -235,11 +287,11 @@ impl Log for KafkaLog {
         }
         self.rewind_due = true;
         // A callback may have run while a partition was restored. What it took away must not be written for.
-        if self.responses.has_changes() {
+        if self.membership.has_changes() || self.membership.expelled().is_some() {
             return Ok(Commit::Aborted);
         }
         let offsets = self.offsets(&transaction)?;
-        let Some(member) = self.responses.membership() else { return Ok(Commit::Aborted) };
+        let Some(member) = self.membership.metadata() else { return Ok(Commit::Aborted) };
         let Some(ready) = self.producer.take() else { return Err(LogError::NotRewound { what: "the next commit" }) };
         let ended = ready.commit(&self.placed(&mut transaction)?, &offsets, &member);
         match ended {
@@ -262,13 +314,11 @@ impl Log for KafkaLog {
         if self.producer.is_none() {
             self.producer = Some(connect::producer(&self.options, &self.plain)?);
         }
-        self.responses.rewind(self.options.accept_gap)?;
-        self.committed = self.responses.starts.clone();
-        for partition in self.responses.owned() {
-            if let Some(&start) = self.responses.starts.get(&(Topic::Requests, partition))
-                && !self.responses.paused.contains(&partition)
-            {
-                self.reader.read_from(partition, start)?;
+        let owned = self.owned();
+        self.committed = self.starts(&owned)?;
+        for partition in owned {
+            if !self.unrestored.contains(&partition) {
+                self.read_from_committed(partition)?;
             }
         }
         self.rewind_due = false;

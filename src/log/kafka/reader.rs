@@ -1,5 +1,5 @@
-//! The requests of the partitions whose responses are ours: a consumer that is told what to read, not by the group but
-//! by the assignment of the responses. That co-locates both under any assignor.
+//! Readers of the inputs: one for requests, one for responses. Each is told what to read by the log, not by the group, so
+//! it begins anew anywhere without asking a broker, and both topics are co-located under any assignor.
 //!
 //! A topic may end in records that nobody sees: marks of commits, and what was aborted. No record then says that
 //! everything below the end has been read, so a reader that is asked for proof probes: it reads again from its
@@ -16,9 +16,9 @@ use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::convert;
 use super::deadline::Deadline;
-use super::ends::Ends;
 use super::group::{Bell, Plain};
 use super::options::KafkaOptions;
+use super::questions::Questions;
 use crate::log::error::LogError;
 use crate::log::record::{Offset, Partition, Record, Topic};
 
@@ -34,24 +34,30 @@ struct Probe {
     asked: Deadline,
 }
 
-/// The consumer of requests.
+/// The consumer of one input.
 pub(super) struct Reader {
     consumer: BaseConsumer<Plain>,
+    topic: Topic,
     name: String,
     positions: BTreeMap<Partition, Offset>,
     probes: BTreeMap<Partition, Probe>,
 }
 
 impl Reader {
-    pub(super) fn new(options: &KafkaOptions, context: Plain, bell: &Arc<Bell>) -> Result<Reader, LogError> {
+    pub(super) fn new(
+        options: &KafkaOptions,
+        topic: Topic,
+        context: Plain,
+        bell: &Arc<Bell>,
+    ) -> Result<Reader, LogError> {
         let mut consumer: BaseConsumer<Plain> = options
             .reader()?
             .create_with_context(context)
-            .map_err(|source| LogError::Kafka { what: "making the reader of requests", source })?;
+            .map_err(|source| LogError::Kafka { what: "making the reader of an input", source })?;
         let bell = bell.clone();
         consumer.set_nonempty_callback(move || bell.ring());
-        let name = options.name(Topic::Requests).to_owned();
-        Ok(Reader { consumer, name, positions: BTreeMap::new(), probes: BTreeMap::new() })
+        let name = options.name(topic).to_owned();
+        Ok(Reader { consumer, topic, name, positions: BTreeMap::new(), probes: BTreeMap::new() })
     }
 
     /// Reads a partition from here on, whether or not it was read before.
@@ -63,7 +69,7 @@ impl Reader {
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&self.name, partition.0, KafkaOffset::Offset(offset.0))
             .and_then(|()| self.consumer.incremental_assign(&list))
-            .map_err(|source| LogError::Kafka { what: "assigning requests", source })
+            .map_err(|source| LogError::Kafka { what: "assigning an input", source })
     }
 
     pub(super) fn forget(&mut self, partition: Partition) -> Result<(), LogError> {
@@ -76,7 +82,7 @@ impl Reader {
         list.add_partition(&self.name, partition.0);
         self.consumer
             .incremental_unassign(&list)
-            .map_err(|source| LogError::Kafka { what: "giving up requests", source })
+            .map_err(|source| LogError::Kafka { what: "giving up an input", source })
     }
 
     /// Everything below was read.
@@ -116,7 +122,7 @@ impl Reader {
                         continue;
                     };
                     *position = offset.next();
-                    let record = convert::record(Topic::Requests, &message);
+                    let record = convert::record(self.topic, &message);
                     (taken, bytes) = (taken + 1, bytes + record.bytes());
                     into.push(record);
                 }
@@ -137,7 +143,7 @@ impl Reader {
     }
 
     /// Moves the probes on: call when a read brought nothing.
-    pub(super) fn probe(&mut self, ends: &Ends) -> Result<(), LogError> {
+    pub(super) fn probe(&mut self, questions: &Questions) -> Result<(), LogError> {
         let mut stable: Vec<Partition> = Vec::new();
         let positions = &self.positions;
         self.probes.retain(|partition, probe| positions.get(partition).is_some_and(|position| *position < probe.end));
@@ -146,7 +152,7 @@ impl Reader {
                 continue;
             }
             probe.asked = Deadline::after(ASK_EVERY);
-            if ends.stable(Topic::Requests, *partition)? >= probe.end {
+            if questions.stable(self.topic, *partition)? >= probe.end {
                 probe.is_reading = true;
                 stable.push(*partition);
             }

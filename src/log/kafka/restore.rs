@@ -7,9 +7,9 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::convert;
-use super::ends::Ends;
 use super::group::Plain;
 use super::options::KafkaOptions;
+use super::questions::{Meanwhile, Questions};
 use super::reader::note;
 use crate::log::error::LogError;
 use crate::log::record::{Offset, Partition, Record, Topic};
@@ -36,23 +36,36 @@ impl Restorer {
     ///
     /// The former owner's last transaction may still be open, and a reader of committed records is told that it has
     /// reached the end when it has only reached that transaction. So reading begins once nothing is open below the end;
-    /// then the end that is reported is beyond it.
+    /// then the end that is reported is beyond it. A leader that was elected meanwhile may report an end too early, before
+    /// it has heard how far its followers are (KIP-207 keeps it from doing so when it is asked for the end, not when it is
+    /// read from). So the end counts only where the leader is still the one that was asked for it.
     pub(super) fn restore(
         &self,
-        ends: &Ends,
+        questions: &Questions,
         partition: Partition,
-        meanwhile: &mut dyn FnMut() -> Result<(), LogError>,
+        meanwhile: Meanwhile<'_>,
         apply: &mut dyn FnMut(Record) -> Result<(), LogError>,
     ) -> Result<(), LogError> {
         meanwhile()?;
-        let (low, high) = ends.settled(Topic::Bindings, partition, meanwhile)?;
-        if low >= high {
-            return Ok(());
+        let mut next = None;
+        loop {
+            let leader = questions.leader(Topic::Bindings, partition, meanwhile)?;
+            let (low, high) = questions.settled(Topic::Bindings, partition, meanwhile)?;
+            let from = next.unwrap_or(low);
+            if from < high {
+                self.assign(partition, from)?;
+                let read = self.read(partition, meanwhile, &mut |record| {
+                    next = Some(record.position.offset.next());
+                    apply(record)
+                });
+                self.consumer.unassign().map_err(|source| LogError::Kafka { what: "leaving the changelog", source })?;
+                read?;
+            }
+            if questions.leader(Topic::Bindings, partition, meanwhile)? == leader {
+                return Ok(());
+            }
+            tracing::info!(partition = partition.0, "kafka: the leader changed during the restore; reading on from it");
         }
-        self.assign(partition, low)?;
-        let read = self.read(partition, meanwhile, apply);
-        self.consumer.unassign().map_err(|source| LogError::Kafka { what: "leaving the changelog", source })?;
-        read
     }
 
     fn assign(&self, partition: Partition, low: Offset) -> Result<(), LogError> {
@@ -65,7 +78,7 @@ impl Restorer {
     fn read(
         &self,
         partition: Partition,
-        meanwhile: &mut dyn FnMut() -> Result<(), LogError>,
+        meanwhile: Meanwhile<'_>,
         apply: &mut dyn FnMut(Record) -> Result<(), LogError>,
     ) -> Result<(), LogError> {
         let mut since_sign = 0;

@@ -1,10 +1,6 @@
 //! Where an owner of a partition goes on: at the committed offsets of both inputs.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
-use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use crate::log::error::LogError;
 use crate::log::record::{Offset, Partition, Topic};
@@ -12,61 +8,17 @@ use crate::log::record::{Offset, Partition, Topic};
 /// The next offset to read of input partitions.
 pub(super) type Starts = BTreeMap<(Topic, Partition), Offset>;
 
-/// How long a call to a broker may take. Longer than a transaction: a stable offset is not to be had before the
-/// transaction of the former owner has ended, by its own end or the broker's.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The committed offsets of the inputs, as stable ones: a consumer that reads committed records asks for those, and the
-/// broker answers once no transaction that may change them is open.
-pub(super) fn committed<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
-    names: &[String; 7],
-    partitions: &[Partition],
-    accept_gap: bool,
-) -> Result<Starts, LogError> {
-    let mut list = TopicPartitionList::new();
-    for topic in Topic::INPUTS {
-        for partition in partitions {
-            list.add_partition(&names[topic.index()], partition.0);
-        }
-    }
-    let found = consumer
-        .committed_offsets(list, PATIENCE)
-        .map_err(|source| LogError::Kafka { what: "fetching the committed offsets", source })?;
-    let mut starts = Starts::new();
-    for topic in Topic::INPUTS {
-        for &partition in partitions {
-            let name = &names[topic.index()];
-            let one = found.find_partition(name, partition.0);
-            if let Some(Err(source)) = one.as_ref().map(rdkafka::topic_partition_list::TopicPartitionListElem::error) {
-                return Err(LogError::Kafka { what: "fetching the committed offsets", source });
-            }
-            let committed = match one.map(|one| one.offset()) {
-                Some(KafkaOffset::Offset(offset)) => Some(Offset(offset)),
-                Some(_) | None => None,
-            };
-            let offset = checked(consumer, name, (topic, partition), committed, accept_gap)?;
-            starts.insert((topic, partition), offset);
-        }
-    }
-    Ok(starts)
-}
-
-/// Holds a committed offset against what the log still has.
-fn checked<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+/// Holds a committed offset against the range that the log still has.
+pub(super) fn checked(
     name: &str,
     (topic, partition): (Topic, Partition),
     committed: Option<Offset>,
+    (start, end): (Offset, Offset),
     accept_gap: bool,
 ) -> Result<Offset, LogError> {
-    let (low, high) = consumer
-        .fetch_watermarks(name, partition.0, PATIENCE)
-        .map_err(|source| LogError::Kafka { what: "asking for the start of an input", source })?;
-    let start = Offset(low);
     match committed {
         None => Ok(start),
-        Some(committed) if committed >= start && committed.0 <= high => Ok(committed),
+        Some(committed) if committed >= start && committed <= end => Ok(committed),
         Some(committed) if committed < start && !accept_gap => {
             Err(LogError::Gap { topic, partition, committed, start })
         }
@@ -74,8 +26,42 @@ fn checked<C: ConsumerContext>(
         Some(committed) => Err(LogError::TopicUnfit {
             name: name.to_owned(),
             what: format!(
-                "partition {partition} ends at {high} but offset {committed} was committed: the topic was made anew or lost records; start a new group, or reset the offsets of this one"
+                "partition {partition} ends at {end} but offset {committed} was committed: the topic was made anew or lost records; start a new group, or reset the offsets of this one"
             ),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: (Topic, Partition) = (Topic::Responses, Partition(0));
+    const RANGE: (Offset, Offset) = (Offset(10), Offset(20));
+
+    fn start(committed: Option<i64>, accept_gap: bool) -> Result<Offset, LogError> {
+        checked("tool.responses", AT, committed.map(Offset), RANGE, accept_gap)
+    }
+
+    #[test]
+    fn a_group_goes_on_where_it_committed_or_at_the_start_of_the_log() {
+        assert_eq!(start(None, false).unwrap(), Offset(10));
+        for committed in [10, 15, 20] {
+            assert_eq!(start(Some(committed), false).unwrap(), Offset(committed));
+        }
+    }
+
+    #[test]
+    fn records_that_are_gone_unread_are_skipped_only_when_told_so() {
+        assert!(matches!(start(Some(9), false), Err(LogError::Gap { .. })));
+        assert_eq!(start(Some(9), true).unwrap(), Offset(10));
+    }
+
+    #[test]
+    fn an_offset_beyond_the_end_is_never_read_from() {
+        for accept_gap in [false, true] {
+            let error = start(Some(21), accept_gap).expect_err("the topic lost records").to_string();
+            assert!(error.contains("ends at 20 but offset 21 was committed"), "{error}");
+        }
     }
 }

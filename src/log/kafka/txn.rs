@@ -24,7 +24,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, Prod
 use super::convert;
 use super::deadline::Deadline;
 use super::group::Plain;
-use crate::log::record::{Outgoing, Partition};
+use crate::log::record::{Outgoing, Partition, Topic};
 
 /// Keeps the first record that could not be delivered: why, and the topic. Its transaction cannot commit, and the
 /// producer is not used after it, so there is no reset.
@@ -131,6 +131,25 @@ impl Ready {
         }
     }
 
+    /// Whether the transactional id is still ours: asks by a transaction with one tombstone that is then aborted, so
+    /// that nobody ever sees it.
+    pub(super) fn prove(self, name: &str) -> Result<Ready, Box<Cause>> {
+        const WHAT: &str = "proving that the transactional id is ours";
+        let deadline = Deadline::after(self.patience);
+        if let Err(error) = self.producer.begin_transaction() {
+            return Err(Box::new(cause(WHAT, error, deadline)));
+        }
+        let open = Open { producer: self.producer, patience: self.patience, deadline };
+        // A compacted topic takes no record without a key.
+        let key = Some(Vec::new());
+        let record = Outgoing { topic: Topic::Bindings, partition: None, key, value: None, headers: Vec::new() };
+        let written = open.send(&Placed { name, partition: Partition(0), record }).and_then(|()| open.drain());
+        match written.and_then(|()| open.producer.abort_transaction(open.patience)) {
+            Ok(()) => Ok(Ready { producer: open.producer, patience: open.patience }),
+            Err(error) => Err(Box::new(open.given_up(WHAT, error))),
+        }
+    }
+
     /// Begins a transaction and queues the records.
     pub(super) fn commit(
         self,
@@ -233,10 +252,14 @@ impl Open {
     /// Some records are not acknowledged, and may still be under way. Nobody asked for a commit, so nothing of this
     /// will exist; but this producer, whose epoch those records carry, must not begin anything again.
     fn abandon(self, what: &'static str, error: KafkaError) -> Ended {
+        Ended::Aborted(None, self.given_up(what, error))
+    }
+
+    fn given_up(self, what: &'static str, error: KafkaError) -> Cause {
         let error = self.producer.client().fatal_error().map_or(error, |(code, _)| KafkaError::MessageProduction(code));
         let unfit = self.producer.context().failed().and_then(|(error, topic)| unfit(&error).map(|what| (topic, what)));
         self.producer.purge(PurgeConfig::default().queue().inflight());
-        Ended::Aborted(None, Cause { unfit, ..cause(what, error, self.deadline) })
+        Cause { unfit, ..cause(what, error, self.deadline) }
     }
 }
 
