@@ -5,5 +5,7 @@ mod group;
 mod kills;
 mod load;
 mod log;
+mod proxy;
+mod rebalance;
 mod support;
 mod topics;
