@@ -9,7 +9,8 @@
 #
 # DIR/bootstrap holds host:port of every node. With --secure also DIR/bootstrap.sasl (TLS with SCRAM or PLAIN) and
 # DIR/bootstrap.mtls (mutual TLS), the certificates in DIR/tls, and ACLs: users admin (all rights), worker and
-# stranger (none until a test grants them), each with the password <user>-secret.
+# stranger (none until a test grants them), each with the password <user>-secret. Bearer tokens are JWTs for the
+# audience kafka, signed RS256 with DIR/tls/token.key under the kid test.
 # Exit codes: 0 ok, 69 something that is needed is not installed, 1 anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -94,6 +95,12 @@ make_certificates() {
             -extfile "$tls/san" -out "$tls/$name.pem" 2>/dev/null
     done
     cat "$tls/server.key" "$tls/server.pem" >"$tls/server-keystore.pem"
+    # What signs bearer tokens, and where the broker finds its public half (RFC 7517).
+    openssl genrsa -out "$tls/token.key" 2048 2>/dev/null
+    local modulus
+    modulus=$(openssl rsa -in "$tls/token.key" -noout -modulus | cut -d= -f2 | sed 's/../\\x&/g')
+    modulus=$(printf '%b' "$modulus" | base64 -w0 | tr '+/' '-_' | tr -d =)
+    printf '{"keys":[{"kty":"RSA","kid":"test","alg":"RS256","use":"sig","e":"AQAB","n":"%s"}]}\n' "$modulus" >"$tls/jwks.json"
 }
 
 properties() {
@@ -137,7 +144,12 @@ ssl.keystore.location=$dir/tls/server-keystore.pem
 ssl.truststore.type=PEM
 ssl.truststore.location=$dir/tls/ca.pem
 listener.name.mtls.ssl.client.auth=required
-listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN
+listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN,OAUTHBEARER
+listener.name.sasl.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.sasl.oauthbearer.sasl.server.callback.handler.class=org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
+listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url=file://$dir/tls/jwks.json
+listener.name.sasl.oauthbearer.sasl.oauthbearer.expected.audience=kafka
+listener.name.sasl.oauthbearer.connections.max.reauth.ms=3600000
 listener.name.sasl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin-secret" user_worker="worker-secret" user_stranger="stranger-secret";
@@ -179,7 +191,7 @@ configure() {
 start_node() {
     local id=$1
     # A process group of its own, so that Ctrl-C in a test run does not reach the broker before its test is done.
-    setsid java "${jvm[@]}" -cp "$root/*" kafka.Kafka "$dir/node-$id/server.properties" \
+    setsid java "${jvm[@]}" "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://$dir/tls/jwks.json" -cp "$root/*" kafka.Kafka "$dir/node-$id/server.properties" \
         >>"$dir/node-$id/server.log" 2>&1 </dev/null &
     echo $! >"$dir/node-$id/pid"
 }

@@ -22,6 +22,9 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
     }
     let options = KafkaOptions::from_config(&config)?;
     let shape = shape(&config);
+    if !topics::sees_settings(&options) {
+        eprintln!("note: with a bearer token only the topics' partitions are looked at, not their settings");
+    }
     let findings = topics::findings(&options, &shape)?;
     match command {
         TopicsCommand::Plan => {

@@ -11,7 +11,7 @@ impl KafkaOptions {
     /// Takes the settings over and reads the password from its file.
     ///
     /// # Errors
-    /// The password file cannot be read.
+    /// The password file cannot be read, or holds no password.
     pub fn from_config(config: &Config) -> Result<KafkaOptions, LogError> {
         let kafka = &config.kafka;
         let names = config.topics.named();
@@ -71,12 +71,16 @@ fn given(text: &str) -> Option<PathBuf> {
 
 /// The first line of the file: an editor may have added a line end.
 fn password(path: &Path) -> Result<Secret, LogError> {
-    let text = std::fs::read_to_string(path).map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        what: "reading the password",
-        source,
-    })?;
-    Ok(Secret(text.lines().next().unwrap_or_default().to_owned()))
+    const SETTING: &str = "kafka.password_file";
+    let file = |source| LogError::File { setting: SETTING, path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(file)?;
+    let unfit = |what| LogError::Content { setting: SETTING, path: path.to_owned(), what };
+    match text.lines().next() {
+        None | Some("") => Err(unfit("its first line is empty; write the password there")),
+        // The client library takes text that ends at the first NUL.
+        Some(line) if line.contains('\0') => Err(unfit("its first line holds a NUL; write the password there")),
+        Some(line) => Ok(Secret(line.to_owned())),
+    }
 }
 
 #[cfg(test)]

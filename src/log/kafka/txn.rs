@@ -123,12 +123,19 @@ impl Ready {
     pub(super) fn take_over(producer: BaseProducer<Deliveries>, patience: Duration) -> Result<Ready, KafkaError> {
         let deadline = Deadline::after(patience * 3);
         loop {
+            // A token is asked for in a poll, and without one there is no connection.
+            producer.poll(Duration::ZERO);
             match producer.init_transactions(patience) {
                 Ok(()) => return Ok(Ready { producer, patience }),
                 Err(KafkaError::Transaction(error)) if error.is_retriable() && !deadline.has_passed() => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Lets the client renew its token while there is nothing to write.
+    pub(super) fn tend(&self) {
+        self.producer.poll(Duration::ZERO);
     }
 
     /// Whether the transactional id is still ours: asks by a transaction with one tombstone that is then aborted, so
