@@ -94,6 +94,9 @@ make_certificates() {
         openssl x509 -req -in "$tls/$name.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 2 \
             -extfile "$tls/san" -out "$tls/$name.pem" 2>/dev/null
     done
+    # Good for no time at all.
+    openssl x509 -req -in "$tls/worker.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 0 \
+        -out "$tls/expired.pem" 2>/dev/null
     cat "$tls/server.key" "$tls/server.pem" >"$tls/server-keystore.pem"
     # What signs bearer tokens, and where the broker finds its public half (RFC 7517).
     openssl genrsa -out "$tls/token.key" 2048 2>/dev/null
@@ -147,6 +150,7 @@ listener.name.mtls.ssl.client.auth=required
 listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN,OAUTHBEARER
 listener.name.sasl.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
 listener.name.sasl.oauthbearer.sasl.server.callback.handler.class=org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
+sasl.oauthbearer.jwt.validator.class=org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator
 listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url=file://$dir/tls/jwks.json
 listener.name.sasl.oauthbearer.sasl.oauthbearer.expected.audience=kafka
 listener.name.sasl.oauthbearer.connections.max.reauth.ms=3600000

@@ -5,6 +5,7 @@ use super::settings::{self, Flags};
 use super::{Exit, out};
 use crate::config::{Config, LogKind};
 use crate::log::kafka::KafkaOptions;
+use crate::log::kafka::rights::RIGHTS;
 use crate::log::kafka::topics::{self, Change, Finding, Severity, Shape};
 use crate::log::{LogError, Topic};
 use anyhow::{Result, bail};
@@ -19,6 +20,9 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
     let config = settings::load(file, &Flags::new())?;
     if config.log.kind != LogKind::Kafka {
         bail!("the embedded log makes its topics by itself; set log.kind = \"kafka\" to work on a cluster");
+    }
+    if *command == TopicsCommand::Rights {
+        return rights(&config);
     }
     let options = KafkaOptions::from_config(&config)?;
     let shape = shape(&config);
@@ -42,8 +46,19 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
             eprintln!("{count} changes made");
             verdict(&topics::findings(&options, &shape)?)
         }
-        TopicsCommand::Verify => verdict(&findings),
+        TopicsCommand::Verify | TopicsCommand::Rights => verdict(&findings),
     }
+}
+
+/// The table of rights with the names of this configuration.
+fn rights(config: &Config) -> Result<Exit> {
+    // Whoever asks for rights may not have the secrets.
+    let options = KafkaOptions::names(config);
+    for right in RIGHTS {
+        let (kind, name) = right.resource.named(&options);
+        out::line(&format!("{:<10}  {kind:<16}  {name:<32}  {}", right.operations.join(","), right.why))?;
+    }
+    Ok(Exit::Ok)
 }
 
 /// Before a worker starts: a fatal mismatch ends it, advice is logged.

@@ -13,11 +13,17 @@ impl KafkaOptions {
     /// # Errors
     /// The password file cannot be read, or holds no password.
     pub fn from_config(config: &Config) -> Result<KafkaOptions, LogError> {
+        Ok(KafkaOptions { security: security(&config.kafka)?, ..KafkaOptions::names(config) })
+    }
+
+    /// The settings without anything that is read from a file.
+    #[must_use]
+    pub fn names(config: &Config) -> KafkaOptions {
         let kafka = &config.kafka;
         let names = config.topics.named();
         // The table of names has the order of the topics; a test holds the two together.
         let topics = Topic::ALL.map(|topic| names[topic.index()].1.to_owned());
-        Ok(KafkaOptions {
+        KafkaOptions {
             bootstrap_servers: kafka.bootstrap_servers.clone(),
             group: config.worker.group.clone(),
             instance: config.worker.instance.clone(),
@@ -30,11 +36,11 @@ impl KafkaOptions {
             session_timeout: kafka.session_timeout,
             transaction_timeout: kafka.transaction_timeout,
             topics,
-            security: security(kafka)?,
+            security: Security::default(),
             properties: kafka.properties.clone(),
             accept_gap: config.log.accept_gap,
             batch_bytes_max: config.worker.batch_bytes_max,
-        })
+        }
     }
 }
 
