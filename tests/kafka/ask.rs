@@ -3,13 +3,23 @@
 use std::time::Duration;
 
 use prost::Message;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::Headers;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Message as _, Offset, TopicPartitionList};
 use toolgate::log::partitioner::partition_of;
 use toolgate::wire::v1;
 use toolgate::wire::v1::transport_outcome::Outcome;
 
+use crate::support::{Cluster, until};
+
 fn now_ms() -> i64 {
     toolgate::worker::clock::now().unix_millis()
+}
+
+/// A request's id as the envelope of the article allows it: `name` with digits and letters of its own.
+pub(crate) fn id(name: &str) -> String {
+    format!("request.{}", name.replace(['-', '.'], "_"))
 }
 
 /// Announces a request whose deadline no test waits for.
@@ -52,4 +62,48 @@ pub(crate) fn put(producer: &BaseProducer, topic: &str, partitions: i32, key: &s
     let partition = partition_of(key.as_bytes(), partitions).0;
     producer.send(BaseRecord::to(topic).partition(partition).key(key).payload(value)).expect("room in the queue");
     producer.flush(Duration::from_secs(30)).expect("the record is written");
+}
+
+/// A record that was read, and all of its bytes.
+pub(crate) struct Seen {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) everything: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.value).into_owned()
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        self.text().contains("\"outcome\":\"success\"")
+    }
+}
+
+/// Everything that is committed in the first partition of a topic of ours.
+pub(crate) fn read(cluster: &Cluster, topic: &str) -> Vec<Seen> {
+    let mut config = cluster.client();
+    config.set("group.id", "reader").set("isolation.level", "read_committed").set("enable.partition.eof", "true");
+    let consumer: BaseConsumer = config.create().expect("a consumer");
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Beginning).expect("an offset");
+    consumer.assign(&list).expect("an assignment");
+    let mut all = Vec::new();
+    until("the end is reached", Duration::from_secs(30), || match consumer.poll(Duration::from_millis(500)) {
+        Some(Ok(message)) => {
+            let (key, value) =
+                (message.key().unwrap_or_default().to_vec(), message.payload().unwrap_or_default().to_vec());
+            let mut everything = [key.as_slice(), &value].concat();
+            for header in message.headers().iter().flat_map(|headers| headers.iter()) {
+                everything.extend(header.key.as_bytes());
+                everything.extend(header.value.unwrap_or_default());
+            }
+            all.push(Seen { key, value, everything });
+            false
+        }
+        Some(Err(rdkafka::error::KafkaError::PartitionEOF(_))) => true,
+        Some(Err(_)) | None => false,
+    });
+    all
 }

@@ -6,6 +6,8 @@ mod group;
 mod kills;
 mod load;
 mod log;
+mod odd;
+mod raw;
 mod rights;
 mod secured;
 mod security;
