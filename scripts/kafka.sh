@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs a real Apache Kafka (KRaft) on free loopback ports, for the tests and for trying things out. The broker comes
-# from Maven Central as jars and needs Java 17 or newer; no container engine is involved.
+# from Maven Central as jars and needs Java 17 or newer. By hand (without --secure, --proxied and --parent, which are for
+# tests and always use the jars) it runs as a container where Docker does, unless TOOLGATE_KAFKA_ENGINE=maven.
 #
-#   scripts/kafka.sh up [--dir DIR] [--nodes 1|3] [--secure] [--parent PID]   start; prints the bootstrap servers
+#   scripts/kafka.sh up [--dir DIR] [--nodes 1|3] [--secure] [--proxied] [--parent PID]   start; prints the bootstrap servers
 #   scripts/kafka.sh down [--dir DIR]                                         stop and remove
 #   scripts/kafka.sh stop|kill|start NODE [--dir DIR]                         one node of a running cluster
 #   scripts/kafka.sh libs                                                     fetch the jars, print their folder
@@ -11,6 +12,9 @@
 # DIR/bootstrap.mtls (mutual TLS), the certificates in DIR/tls, and ACLs: users admin (all rights), worker and
 # stranger (none until a test grants them), each with the password <user>-secret. Bearer tokens are JWTs for the
 # audience kafka, signed RS256 with DIR/tls/token.key under the kid test.
+# stranger (none until a test grants them), each with the password <user>-secret.
+# With --proxied also DIR/bootstrap.proxied, where every node says that it is, and DIR/bootstrap.behind, where it is:
+# a test puts something between the two.
 # Exit codes: 0 ok, 69 something that is needed is not installed, 1 anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,32 +23,43 @@ say() { printf 'kafka: %s\n' "$@" >&2; }
 die() { say "$@"; exit 1; }
 missing() { say "$@"; exit 69; }
 
+# Installs a Debian package where that takes no more than being root; elsewhere says what is missing and how to get it.
+provide() {
+    local what=$1 package=$2 install="apt-get install -y --no-install-recommends $2"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "installing $package"
+        { apt-get update -qq && $install -qq; } >&2 || missing "$what is missing and could not be installed" "run: $install"
+    else
+        missing "$what is missing" "run: sudo $install"
+    fi
+}
+
 command=${1:-help}
 [ $# = 0 ] || shift
 node_wanted=
 case $command in stop | kill | start) node_wanted=${1:?which node}; shift ;; esac
-dir=target/kafka/dev nodes=1 secure= parent=
+dir=target/kafka/dev nodes=1 secure='' proxied='' parent=''
 while [ $# -gt 0 ]; do
     case $1 in
         --dir) dir=$2; shift 2 ;;
         --nodes) nodes=$2; shift 2 ;;
         --secure) secure=1; shift ;;
+        --proxied) proxied=1; shift ;;
         --parent) parent=$2; shift 2 ;;
         *) die "unknown option $1" ;;
     esac
 done
+image=apache/kafka:4.1.1
 root=${TOOLGATE_KAFKA_LIBS:-${CARGO_TARGET_DIR:-target}/kafka/libs}
 # A broker on a laptop: small heap, and no optimising compiler, which would cost more than it gives in a test.
 jvm=(-Xms64m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
     -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true)
 
 need_java() {
-    command -v java >/dev/null || missing "java is missing" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
     local major
-    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)
     # The tests also run a program from its source, which takes the compiler of a JDK.
-    java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null ||
-        missing "this Java has no compiler" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
+    { java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null; } || provide "a Java with a compiler" openjdk-17-jdk-headless
+    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)
     [ "${major:-0}" -ge 17 ] || missing "Java 17 or newer is needed, found ${major:-none}"
 }
 
@@ -52,7 +67,7 @@ need_java() {
 need_libs() {
     need_java
     [ ! -e "$root/complete" ] || return 0
-    command -v mvn >/dev/null || missing "mvn is missing, so the broker cannot be fetched" "run: apt-get install -y --no-install-recommends maven"
+    command -v mvn >/dev/null || provide "mvn, which fetches the broker," maven
     mkdir -p "$(dirname "$root")"
     local fresh
     fresh=$(mktemp -d "$root.XXXXXX")
@@ -81,7 +96,7 @@ free_port() {
 
 # One certificate authority, a server certificate for 127.0.0.1 and a client certificate for User:CN=worker.
 make_certificates() {
-    command -v openssl >/dev/null || missing "openssl is missing, so no certificates can be made" "run: apt-get install -y openssl"
+    command -v openssl >/dev/null || provide "openssl, which makes certificates," openssl
     local tls=$dir/tls name
     mkdir -p "$tls"
     for name in ca other-ca; do
@@ -110,13 +125,17 @@ properties() {
     local id=$1 replicas=$2 insync=$3
     local listeners="INTERNAL://127.0.0.1:${internal[$id]}" controller="CONTROLLER://127.0.0.1:${control[$id]}"
     [ -z "$secure" ] || listeners+=",SASL://127.0.0.1:${sasl[$id]},MTLS://127.0.0.1:${mtls[$id]}"
+    local advertised=$listeners
+    if [ -n "$proxied" ]; then
+        listeners+=",PROXIED://127.0.0.1:${behind[$id]}" advertised+=",PROXIED://127.0.0.1:${proxy[$id]}"
+    fi
     cat <<EOF
 process.roles=broker,controller
 node.id=$id
 controller.quorum.voters=$voters
 listeners=$listeners,$controller
-advertised.listeners=$listeners
-listener.security.protocol.map=INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_SSL,MTLS:SSL
+advertised.listeners=$advertised
+listener.security.protocol.map=INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_SSL,MTLS:SSL
 inter.broker.listener.name=INTERNAL
 controller.listener.names=CONTROLLER
 log.dirs=$dir/node-$id/data
@@ -162,16 +181,22 @@ EOF
 
 configure() {
     local id scram=() user mechanism
-    internal=() control=() sasl=() mtls=() voters=
+    internal=() control=() sasl=() mtls=() proxy=() behind=() voters=
     for ((id = 1; id <= nodes; id++)); do
         free_port; internal[id]=$found_port
         free_port; control[id]=$found_port
         free_port; sasl[id]=$found_port
         free_port; mtls[id]=$found_port
+        free_port; proxy[id]=$found_port
+        free_port; behind[id]=$found_port
         voters+="${voters:+,}$id@127.0.0.1:${control[$id]}"
     done
     join() { local IFS=,; echo "$*"; }
     join "${internal[@]/#/127.0.0.1:}" >"$dir/bootstrap"
+    if [ -n "$proxied" ]; then
+        join "${proxy[@]/#/127.0.0.1:}" >"$dir/bootstrap.proxied"
+        join "${behind[@]/#/127.0.0.1:}" >"$dir/bootstrap.behind"
+    fi
     if [ -n "$secure" ]; then
         join "${sasl[@]/#/127.0.0.1:}" >"$dir/bootstrap.sasl"
         join "${mtls[@]/#/127.0.0.1:}" >"$dir/bootstrap.mtls"
@@ -186,21 +211,51 @@ configure() {
     for ((id = 1; id <= nodes; id++)); do
         mkdir -p "$dir/node-$id"
         properties "$id" "$nodes" $(((nodes + 1) / 2)) >"$dir/node-$id/server.properties"
-        java "${jvm[@]}" -cp "$root/*" kafka.tools.StorageTool format --cluster-id="$cluster" \
+        storage_tool format --cluster-id="$cluster" \
             -c "$dir/node-$id/server.properties" "${scram[@]+"${scram[@]}"}" >"$dir/node-$id/format.log" 2>&1 ||
             { cat "$dir/node-$id/format.log" >&2; die "could not format node $id"; }
     done
 }
 
+# Containers share the host's network and see DIR under its own name, so that nothing else differs.
+uses_docker() {
+    [ -z "$secure$proxied$parent" ] && [ "${TOOLGATE_KAFKA_ENGINE:-}" != maven ] && [ "$(uname)" = Linux ] &&
+        docker info >/dev/null 2>&1
+}
+
+in_container() {
+    local bin=$1
+    shift
+    docker run --network host --user "$(id -u):$(id -g)" --volume "$dir:$dir" --env LOG_DIR="$dir/logs" \
+        --entrypoint "/opt/kafka/bin/$bin" "${options[@]}" "$image" "$@"
+}
+
+storage_tool() {
+    if [ -e "$dir/docker" ]; then
+        local options=(--rm)
+        in_container kafka-storage.sh "$@"
+    else
+        java "${jvm[@]}" -cp "$root/*" kafka.tools.StorageTool "$@"
+    fi
+}
+
 start_node() {
     local id=$1
+    if [ -e "$dir/docker" ]; then
+        local options=(--detach --rm)
+        in_container kafka-server-start.sh "$dir/node-$id/server.properties" >"$dir/node-$id/container"
+        return
+    fi
     # A process group of its own, so that Ctrl-C in a test run does not reach the broker before its test is done.
     setsid java "${jvm[@]}" "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://$dir/tls/jwks.json" -cp "$root/*" kafka.Kafka "$dir/node-$id/server.properties" \
         >>"$dir/node-$id/server.log" 2>&1 </dev/null &
     echo $! >"$dir/node-$id/pid"
 }
 
-running() { [ -e "$dir/node-$1/pid" ] && kill -0 "$(cat "$dir/node-$1/pid")" 2>/dev/null; }
+running() {
+    [ ! -e "$dir/node-$1/container" ] || { docker inspect "$(cat "$dir/node-$1/container")" >/dev/null 2>&1; return; }
+    [ -e "$dir/node-$1/pid" ] && kill -0 "$(cat "$dir/node-$1/pid")" 2>/dev/null
+}
 
 # Waits until every node accepts connections, which a KRaft broker does once it is registered and unfenced.
 wait_for() {
@@ -231,16 +286,23 @@ watch_parent() {
 end_node() {
     local signal=$1 id=$2 pid
     running "$id" || return 0
+    if [ -e "$dir/node-$id/container" ]; then
+        docker kill --signal "$signal" "$(cat "$dir/node-$id/container")" >/dev/null
+        while running "$id"; do sleep 0.1; done
+        return
+    fi
     pid=$(cat "$dir/node-$id/pid")
     kill "-$signal" "$pid"
     while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 }
 
 up() {
-    need_libs
+    local docker=
+    if uses_docker; then docker=1; else need_libs; fi
     [ ! -e "$dir" ] || die "$dir exists: a broker runs there, or was left there; run: scripts/kafka.sh down --dir $dir"
     mkdir -p "$dir"
     dir=$(realpath "$dir")
+    [ -z "$docker" ] || touch "$dir/docker"
     [ -z "$secure" ] || make_certificates
     local try id
     for try in 1 2 3; do
@@ -274,7 +336,7 @@ case $command in
     down) down ;;
     stop) end_node TERM "$node_wanted" ;;
     kill) end_node KILL "$node_wanted" ;;
-    start) need_java; dir=$(realpath "$dir"); start_node "$node_wanted"; wait_for "$node_wanted" ;;
+    start) dir=$(realpath "$dir"); [ -e "$dir/docker" ] || need_java; start_node "$node_wanted"; wait_for "$node_wanted" ;;
     libs) need_libs; realpath "$root" ;;
     *) sed -n '2,/^set/p' "$0" | sed -n 's/^# \{0,1\}//p'; [ "$command" = help ] || exit 1 ;;
 esac

@@ -77,6 +77,8 @@ pub struct KafkaLog {
     /// Ours, and not read before their state is restored.
     unrestored: BTreeSet<Partition>,
     rewind_due: bool,
+    /// When the oldest record of the last batch was written.
+    oldest_ms: Option<i64>,
 }
 
 impl fmt::Debug for KafkaLog {
@@ -93,6 +95,14 @@ impl KafkaLog {
     #[must_use]
     pub fn partitions(&self) -> i32 {
         self.partitions[Topic::Responses.index()]
+    }
+
+    /// How many input records are written and not read, as of a second ago at most, and when the oldest of the last batch
+    /// was written, in milliseconds since the epoch; not where everything is read, or nothing was yet.
+    #[must_use]
+    pub fn lag(&self) -> (u64, Option<i64>) {
+        let behind = self.requests.lag() + self.responses.lag();
+        (behind, self.oldest_ms.filter(|_| behind > 0))
     }
 
     /// Takes up what a rebalance did. The first change is told; the others wait for their turn.
@@ -175,6 +185,7 @@ impl KafkaLog {
         let read = self.requests.read(left, bytes_max / 4, &mut batch);
         let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))?;
         batch.append(&mut responses);
+        self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
         Ok((batch, is_proven))
     }
 
@@ -318,7 +329,7 @@ impl Log for KafkaLog {
         let offsets = self.offsets(&transaction)?;
         let Some(member) = self.membership.metadata() else { return Ok(Commit::Aborted) };
         let Some(ready) = self.producer.take() else { return Err(LogError::NotRewound { what: "the next commit" }) };
-        let ended = ready.commit(&self.placed(&mut transaction)?, &offsets, &member);
+        let ended = ready.commit(&self.placed(&mut transaction)?, offsets, member);
         match ended {
             Ended::Committed(ready) => {
                 self.producer = Some(ready);

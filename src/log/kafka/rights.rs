@@ -85,6 +85,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_has_the_same_table() {
+        let options = KafkaOptions::new("127.0.0.1:1", "<group>", "<instance>");
+        for right in RIGHTS {
+            let (kind, name) = right.resource.named(&options);
+            let row = format!("| {} | {kind} `{name}` | {} |", right.operations.join(", "), right.why);
+            assert!(include_str!("../../../docs/kafka.md").contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn every_topic_is_in_the_table() {
         for topic in Topic::ALL {
             assert!(RIGHTS.iter().any(|right| right.resource == Resource::Topic(topic)), "{topic}");
