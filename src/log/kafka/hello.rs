@@ -58,11 +58,13 @@ pub(super) fn serve(client: &BaseConsumer<Plain>) {
 
 /// The library takes files and properties in when a client is made.
 fn unusable(options: &KafkaOptions, source: KafkaError) -> LogError {
-    let reason = match source {
-        KafkaError::ClientCreation(reason) => first_line(&reason),
+    let reason = if let KafkaError::ClientCreation(reason) = source {
+        first_line(&reason)
+    } else if let KafkaError::ClientConfig(_, _, name, _) = source {
         // Its `Display` holds the value; a name is enough.
-        KafkaError::ClientConfig(_, _, name, _) => format!("property `{name}` has a value that it cannot have"),
-        other => other.to_string(),
+        format!("property `{name}` has a value that it cannot have")
+    } else {
+        source.to_string()
     };
     LogError::Connect {
         servers: options.bootstrap_servers.clone(),
@@ -78,24 +80,24 @@ fn first_line(text: &str) -> String {
 
 /// What a person has to do, where waiting does not help.
 fn cure(options: &KafkaOptions, code: RDKafkaErrorCode, reason: &str) -> Option<String> {
+    const UNKNOWN: [RDKafkaErrorCode; 2] =
+        [RDKafkaErrorCode::Authentication, RDKafkaErrorCode::SaslAuthenticationFailed];
     let reason = first_line(reason);
-    let uses_token = options.security.mechanism == Mechanism::OauthBearer;
     // A broker that refuses our certificate says so in an alert, after a handshake that has succeeded for us.
-    let is_alert = code == RDKafkaErrorCode::BrokerTransportFailure && reason.contains("SSL alert number");
-    match code {
-        _ if is_alert => {
-            Some(format!("the broker refused our certificate ({reason}); check kafka.certificate_file and key_file"))
-        }
-        RDKafkaErrorCode::SSL => Some(format!(
+    if code == RDKafkaErrorCode::BrokerTransportFailure && reason.contains("SSL alert number") {
+        Some(format!("the broker refused our certificate ({reason}); check kafka.certificate_file and key_file"))
+    } else if code == RDKafkaErrorCode::SSL {
+        Some(format!(
             "the TLS handshake failed ({reason}); check kafka.ca_file, certificate_file and key_file, and whether the port speaks TLS"
-        )),
-        RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed if uses_token => {
-            Some(format!("the token was not accepted ({reason}); check the token in kafka.password_file"))
-        }
-        RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed => Some(format!(
+        ))
+    } else if UNKNOWN.contains(&code) && options.security.mechanism == Mechanism::OauthBearer {
+        Some(format!("the token was not accepted ({reason}); check the token in kafka.password_file"))
+    } else if UNKNOWN.contains(&code) {
+        Some(format!(
             "the broker refused who we say we are ({reason}); check kafka.username, password_file and sasl_mechanism"
-        )),
-        _ => None,
+        ))
+    } else {
+        None
     }
 }
 

@@ -233,13 +233,11 @@ impl KafkaLog {
         let unfit = cause.unfit.as_ref();
         let topic = unfit.and_then(|(name, _)| Topic::ALL.into_iter().find(|topic| self.options.name(*topic) == name));
         let error = LogError::Kafka { what: cause.what, source: cause.error.clone() };
-        match rights::refused(&self.options, error, topic) {
-            forbidden @ LogError::Forbidden { .. } => return Err(forbidden),
-            // Trying again would change nothing, also where it is not known which topic it is.
-            error if cause.error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
-                return Err(error);
-            }
-            _ => {}
+        let error = rights::refused(&self.options, error, topic);
+        let is_denied = cause.error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed);
+        // Trying again would change nothing, also where it is not known which topic it is.
+        if is_denied || matches!(error, LogError::Forbidden { .. }) {
+            return Err(error);
         }
         if let Some((name, what)) = unfit {
             return Err(LogError::TopicUnfit { name: name.clone(), what: (*what).to_owned() });
