@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a real Apache Kafka (KRaft) on free loopback ports, for the tests and for trying things out. The broker comes
-# from Maven Central as jars and needs Java 17 or newer; no container engine is involved.
+# from Maven Central as jars and needs Java 17 or newer. By hand (without --secure, --proxied and --parent, which are for
+# tests and always use the jars) it runs as a container where Docker does, unless TOOLGATE_KAFKA_ENGINE=maven.
 #
 #   scripts/kafka.sh up [--dir DIR] [--nodes 1|3] [--secure] [--proxied] [--parent PID]   start; prints the bootstrap servers
 #   scripts/kafka.sh down [--dir DIR]                                         stop and remove
@@ -9,6 +10,8 @@
 #
 # DIR/bootstrap holds host:port of every node. With --secure also DIR/bootstrap.sasl (TLS with SCRAM or PLAIN) and
 # DIR/bootstrap.mtls (mutual TLS), the certificates in DIR/tls, and ACLs: users admin (all rights), worker and
+# stranger (none until a test grants them), each with the password <user>-secret. Bearer tokens are JWTs for the
+# audience kafka, signed RS256 with DIR/tls/token.key under the kid test.
 # stranger (none until a test grants them), each with the password <user>-secret.
 # With --proxied also DIR/bootstrap.proxied, where every node says that it is, and DIR/bootstrap.behind, where it is:
 # a test puts something between the two.
@@ -35,7 +38,7 @@ command=${1:-help}
 [ $# = 0 ] || shift
 node_wanted=
 case $command in stop | kill | start) node_wanted=${1:?which node}; shift ;; esac
-dir=target/kafka/dev nodes=1 secure= proxied= parent=
+dir=target/kafka/dev nodes=1 secure='' proxied='' parent=''
 while [ $# -gt 0 ]; do
     case $1 in
         --dir) dir=$2; shift 2 ;;
@@ -46,6 +49,7 @@ while [ $# -gt 0 ]; do
         *) die "unknown option $1" ;;
     esac
 done
+image=apache/kafka:4.1.1
 root=${TOOLGATE_KAFKA_LIBS:-${CARGO_TARGET_DIR:-target}/kafka/libs}
 # A broker on a laptop: small heap, and no optimising compiler, which would cost more than it gives in a test.
 jvm=(-Xms64m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
@@ -105,7 +109,16 @@ make_certificates() {
         openssl x509 -req -in "$tls/$name.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 2 \
             -extfile "$tls/san" -out "$tls/$name.pem" 2>/dev/null
     done
+    # Good for no time at all.
+    openssl x509 -req -in "$tls/worker.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca.key" -CAcreateserial -days 0 \
+        -out "$tls/expired.pem" 2>/dev/null
     cat "$tls/server.key" "$tls/server.pem" >"$tls/server-keystore.pem"
+    # What signs bearer tokens, and where the broker finds its public half (RFC 7517).
+    openssl genrsa -out "$tls/token.key" 2048 2>/dev/null
+    local modulus
+    modulus=$(openssl rsa -in "$tls/token.key" -noout -modulus | cut -d= -f2 | sed 's/../\\x&/g')
+    modulus=$(printf '%b' "$modulus" | base64 -w0 | tr '+/' '-_' | tr -d =)
+    printf '{"keys":[{"kty":"RSA","kid":"test","alg":"RS256","use":"sig","e":"AQAB","n":"%s"}]}\n' "$modulus" >"$tls/jwks.json"
 }
 
 properties() {
@@ -153,7 +166,13 @@ ssl.keystore.location=$dir/tls/server-keystore.pem
 ssl.truststore.type=PEM
 ssl.truststore.location=$dir/tls/ca.pem
 listener.name.mtls.ssl.client.auth=required
-listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN
+listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN,OAUTHBEARER
+listener.name.sasl.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.sasl.oauthbearer.sasl.server.callback.handler.class=org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
+sasl.oauthbearer.jwt.validator.class=org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator
+listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url=file://$dir/tls/jwks.json
+listener.name.sasl.oauthbearer.sasl.oauthbearer.expected.audience=kafka
+listener.name.sasl.oauthbearer.connections.max.reauth.ms=3600000
 listener.name.sasl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin-secret" user_worker="worker-secret" user_stranger="stranger-secret";
@@ -192,21 +211,51 @@ configure() {
     for ((id = 1; id <= nodes; id++)); do
         mkdir -p "$dir/node-$id"
         properties "$id" "$nodes" $(((nodes + 1) / 2)) >"$dir/node-$id/server.properties"
-        java "${jvm[@]}" -cp "$root/*" kafka.tools.StorageTool format --cluster-id="$cluster" \
+        storage_tool format --cluster-id="$cluster" \
             -c "$dir/node-$id/server.properties" "${scram[@]+"${scram[@]}"}" >"$dir/node-$id/format.log" 2>&1 ||
             { cat "$dir/node-$id/format.log" >&2; die "could not format node $id"; }
     done
 }
 
+# Containers share the host's network and see DIR under its own name, so that nothing else differs.
+uses_docker() {
+    [ -z "$secure$proxied$parent" ] && [ "${TOOLGATE_KAFKA_ENGINE:-}" != maven ] && [ "$(uname)" = Linux ] &&
+        docker info >/dev/null 2>&1
+}
+
+in_container() {
+    local bin=$1
+    shift
+    docker run --network host --user "$(id -u):$(id -g)" --volume "$dir:$dir" --env LOG_DIR="$dir/logs" \
+        --entrypoint "/opt/kafka/bin/$bin" "${options[@]}" "$image" "$@"
+}
+
+storage_tool() {
+    if [ -e "$dir/docker" ]; then
+        local options=(--rm)
+        in_container kafka-storage.sh "$@"
+    else
+        java "${jvm[@]}" -cp "$root/*" kafka.tools.StorageTool "$@"
+    fi
+}
+
 start_node() {
     local id=$1
+    if [ -e "$dir/docker" ]; then
+        local options=(--detach --rm)
+        in_container kafka-server-start.sh "$dir/node-$id/server.properties" >"$dir/node-$id/container"
+        return
+    fi
     # A process group of its own, so that Ctrl-C in a test run does not reach the broker before its test is done.
-    setsid java "${jvm[@]}" -cp "$root/*" kafka.Kafka "$dir/node-$id/server.properties" \
+    setsid java "${jvm[@]}" "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://$dir/tls/jwks.json" -cp "$root/*" kafka.Kafka "$dir/node-$id/server.properties" \
         >>"$dir/node-$id/server.log" 2>&1 </dev/null &
     echo $! >"$dir/node-$id/pid"
 }
 
-running() { [ -e "$dir/node-$1/pid" ] && kill -0 "$(cat "$dir/node-$1/pid")" 2>/dev/null; }
+running() {
+    [ ! -e "$dir/node-$1/container" ] || { docker inspect "$(cat "$dir/node-$1/container")" >/dev/null 2>&1; return; }
+    [ -e "$dir/node-$1/pid" ] && kill -0 "$(cat "$dir/node-$1/pid")" 2>/dev/null
+}
 
 # Waits until every node accepts connections, which a KRaft broker does once it is registered and unfenced.
 wait_for() {
@@ -237,16 +286,23 @@ watch_parent() {
 end_node() {
     local signal=$1 id=$2 pid
     running "$id" || return 0
+    if [ -e "$dir/node-$id/container" ]; then
+        docker kill --signal "$signal" "$(cat "$dir/node-$id/container")" >/dev/null
+        while running "$id"; do sleep 0.1; done
+        return
+    fi
     pid=$(cat "$dir/node-$id/pid")
     kill "-$signal" "$pid"
     while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 }
 
 up() {
-    need_libs
+    local docker=
+    if uses_docker; then docker=1; else need_libs; fi
     [ ! -e "$dir" ] || die "$dir exists: a broker runs there, or was left there; run: scripts/kafka.sh down --dir $dir"
     mkdir -p "$dir"
     dir=$(realpath "$dir")
+    [ -z "$docker" ] || touch "$dir/docker"
     [ -z "$secure" ] || make_certificates
     local try id
     for try in 1 2 3; do
@@ -280,7 +336,7 @@ case $command in
     down) down ;;
     stop) end_node TERM "$node_wanted" ;;
     kill) end_node KILL "$node_wanted" ;;
-    start) need_java; dir=$(realpath "$dir"); start_node "$node_wanted"; wait_for "$node_wanted" ;;
+    start) dir=$(realpath "$dir"); [ -e "$dir/docker" ] || need_java; start_node "$node_wanted"; wait_for "$node_wanted" ;;
     libs) need_libs; realpath "$root" ;;
     *) sed -n '2,/^set/p' "$0" | sed -n 's/^# \{0,1\}//p'; [ "$command" = help ] || exit 1 ;;
 esac

@@ -91,8 +91,20 @@ pub enum LogError {
     #[error("kafka property `{name}` cannot be passed through: {why}")]
     Property { name: String, why: &'static str },
 
+    #[error("{setting} = {path:?}: cannot be read; correct the path or its permissions")]
+    File { setting: &'static str, path: PathBuf, source: std::io::Error },
+
+    #[error("{setting} = {path:?}: {what}")]
+    Content { setting: &'static str, path: PathBuf, what: &'static str },
+
     #[error("kafka {servers}: {what}")]
     Connect { servers: String, what: String },
+
+    #[error("kafka {servers}: no broker can be reached ({what}); check kafka.bootstrap_servers and the network")]
+    Unreachable { servers: String, what: String },
+
+    #[error("kafka: no right to use {kind} `{name}`; grant {operations} on {kind} `{name}` to this worker's user")]
+    Forbidden { kind: &'static str, name: String, operations: String },
 
     #[error("kafka topic `{name}`: {what}")]
     TopicUnfit { name: String, what: String },
@@ -109,6 +121,71 @@ pub enum LogError {
 
     #[error("kafka: {what} failed; look at the brokers and the network between")]
     Kafka { what: &'static str, source: rdkafka::error::KafkaError },
+}
+
+/// Whose business an error is: it decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Somebody has to change a setting, a file, a topic or a right.
+    Configuration,
+    /// The same start may well succeed later.
+    Temporary,
+    /// Anything else.
+    Failure,
+}
+
+impl LogError {
+    /// Whose business this is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            LogError::File { .. }
+            | LogError::Content { .. }
+            | LogError::Property { .. }
+            | LogError::Connect { .. }
+            | LogError::Forbidden { .. }
+            | LogError::TopicUnfit { .. } => Fault::Configuration,
+            LogError::Full { .. } | LogError::Unreachable { .. } | LogError::Unstable { .. } => Fault::Temporary,
+            LogError::Kafka { source, .. } if is_passing(source) => Fault::Temporary,
+            LogError::Kafka { .. }
+            | LogError::Gap { .. }
+            | LogError::Locked { .. }
+            | LogError::Version { .. }
+            | LogError::NotALog { .. }
+            | LogError::Missing { .. }
+            | LogError::NoDirectory { .. }
+            | LogError::Partitions { .. }
+            | LogError::PartitionCount { .. }
+            | LogError::Group { .. }
+            | LogError::UnknownPartition { .. }
+            | LogError::TooLarge { .. }
+            | LogError::BeyondEnd { .. }
+            | LogError::NotRewound { .. }
+            | LogError::Restore { .. }
+            | LogError::Busy { .. }
+            | LogError::Damaged { .. }
+            | LogError::Unsupported { .. }
+            | LogError::Io { .. }
+            | LogError::Store { .. }
+            | LogError::Fenced { .. } => Fault::Failure,
+        }
+    }
+}
+
+/// Brokers come and go.
+fn is_passing(error: &rdkafka::error::KafkaError) -> bool {
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    const PASSING: [Code; 8] = [
+        Code::BrokerTransportFailure,
+        Code::AllBrokersDown,
+        Code::OperationTimedOut,
+        Code::RequestTimedOut,
+        Code::CoordinatorNotAvailable,
+        Code::CoordinatorLoadInProgress,
+        Code::LeaderNotAvailable,
+        Code::NotEnoughReplicas,
+    ];
+    error.rdkafka_error_code().is_some_and(|code| PASSING.contains(&code))
 }
 
 fn owner(pid: Option<u32>) -> String {

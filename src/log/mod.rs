@@ -21,5 +21,5 @@ pub mod sqlite;
 #[cfg(feature = "worker")]
 pub use api::{Commit, Event, Log, RECORD_BYTES_MAX, Transaction};
 #[cfg(feature = "worker")]
-pub use error::LogError;
+pub use error::{Fault, LogError};
 pub use record::{Cleanup, Header, Offset, Outgoing, Partition, Position, Record, Topic};

@@ -182,7 +182,7 @@ pub enum ConfigCommand {
     Check,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, PartialEq, Eq, Subcommand)]
 pub enum TopicsCommand {
     /// Says what `apply` would do, and does nothing.
     Plan,
@@ -190,6 +190,8 @@ pub enum TopicsCommand {
     Apply,
     /// Explains every mismatch; fails where a promise would break.
     Verify,
+    /// Lists what to grant to the worker's user; asks no broker.
+    Rights,
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,6 +15,7 @@ mod tail;
 mod topics;
 mod vet;
 
+use crate::log::{Fault, LogError};
 use anyhow::Result;
 use args::{Cli, Command, ConfigCommand, ContractCommand};
 use clap::CommandFactory;
@@ -31,6 +32,14 @@ pub enum Exit {
 }
 
 impl Exit {
+    const fn of(fault: Fault) -> Exit {
+        match fault {
+            Fault::Configuration => Exit::BadConfiguration,
+            Fault::Temporary => Exit::Temporary,
+            Fault::Failure => Exit::Failure,
+        }
+    }
+
     /// The exit code; 75 and 78 are those of `sysexits.h`.
     pub const fn code(self) -> u8 {
         match self {
@@ -82,7 +91,8 @@ pub fn report(result: Result<Exit>) -> ExitCode {
         }
         Err(error) => {
             eprintln!("toolgate: {error:#}");
-            ExitCode::from(Exit::Failure.code())
+            let exit = error.downcast_ref::<LogError>().map_or(Exit::Failure, |error| Exit::of(error.fault()));
+            ExitCode::from(exit.code())
         }
     }
 }

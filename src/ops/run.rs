@@ -53,14 +53,7 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let ended =
         Loop { worker, config: &config, metrics: &metrics, health: &health, stop: &stop, until_idle: args.until_idle }
             .run();
-    match ended {
-        Ok(()) => Ok(Exit::Ok),
-        Err(error @ LogError::Full { .. }) => {
-            eprintln!("toolgate: {error}");
-            Ok(Exit::Temporary)
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(ended.map(|()| Exit::Ok)?)
 }
 
 fn flags(args: &RunArgs) -> Flags {

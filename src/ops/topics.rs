@@ -4,6 +4,7 @@ use super::args::TopicsCommand;
 use super::settings::{self, Flags};
 use super::{Exit, out};
 use crate::config::{Config, LogKind};
+use crate::log::kafka::rights::RIGHTS;
 use crate::log::kafka::topics::{self, Change, Finding, Severity, Shape};
 use crate::log::kafka::{KafkaOptions, sample};
 use crate::log::{LogError, Topic};
@@ -20,8 +21,14 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
     if config.log.kind != LogKind::Kafka {
         bail!("the embedded log makes its topics by itself; set log.kind = \"kafka\" to work on a cluster");
     }
+    if *command == TopicsCommand::Rights {
+        return rights(&config);
+    }
     let options = KafkaOptions::from_config(&config)?;
     let shape = shape(&config);
+    if !topics::sees_settings(&options) {
+        eprintln!("note: with a bearer token only the topics' partitions are looked at, not their settings");
+    }
     let findings = topics::findings(&options, &shape)?;
     match command {
         TopicsCommand::Plan => {
@@ -39,12 +46,28 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
             eprintln!("{count} changes made");
             verdict(&topics::findings(&options, &shape)?)
         }
-        TopicsCommand::Verify => {
+        TopicsCommand::Verify | TopicsCommand::Rights => {
             let is_complete = !findings.iter().any(|finding| matches!(finding.change, Change::Create(_)));
-            let misplaced = if is_complete { sample::misplaced(&options)? } else { Vec::new() };
+            let misplaced = if is_complete { sample::misplaced(&options) } else { Ok(Vec::new()) };
+            // Whoever may look at topics may not be allowed to read them.
+            let misplaced = misplaced.unwrap_or_else(|error| {
+                eprintln!("the partitions of keys were not looked at: {error}");
+                Vec::new()
+            });
             verdict(&[findings, misplaced].concat())
         }
     }
+}
+
+/// The table of rights with the names of this configuration.
+fn rights(config: &Config) -> Result<Exit> {
+    // Whoever asks for rights may not have the secrets.
+    let options = KafkaOptions::names(config);
+    for right in RIGHTS {
+        let (kind, name) = right.resource.named(&options);
+        out::line(&format!("{:<10}  {kind:<16}  {name:<32}  {}", right.operations.join(","), right.why))?;
+    }
+    Ok(Exit::Ok)
 }
 
 /// Before a worker starts: a fatal mismatch ends it, advice is logged.

@@ -1,12 +1,18 @@
 //! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
 
+mod ask;
 mod faults;
 mod group;
 mod kills;
 mod load;
 mod log;
+mod odd;
 mod owners;
 mod proxy;
+mod raw;
 mod rebalance;
+mod rights;
+mod secured;
+mod security;
 mod support;
 mod topics;

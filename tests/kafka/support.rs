@@ -105,7 +105,6 @@ impl Cluster {
         std::fs::read_to_string(self.dir.join(name)).expect("the cluster wrote it").trim().to_owned()
     }
 
-    #[expect(dead_code, reason = "for the tests of security")]
     pub fn tls(&self, name: &str) -> PathBuf {
         self.dir.join("tls").join(name)
     }

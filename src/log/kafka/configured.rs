@@ -11,13 +11,19 @@ impl KafkaOptions {
     /// Takes the settings over and reads the password from its file.
     ///
     /// # Errors
-    /// The password file cannot be read.
+    /// The password file cannot be read, or holds no password.
     pub fn from_config(config: &Config) -> Result<KafkaOptions, LogError> {
+        Ok(KafkaOptions { security: security(&config.kafka)?, ..KafkaOptions::names(config) })
+    }
+
+    /// The settings without anything that is read from a file.
+    #[must_use]
+    pub fn names(config: &Config) -> KafkaOptions {
         let kafka = &config.kafka;
         let names = config.topics.named();
         // The table of names has the order of the topics; a test holds the two together.
         let topics = Topic::ALL.map(|topic| names[topic.index()].1.to_owned());
-        Ok(KafkaOptions {
+        KafkaOptions {
             bootstrap_servers: kafka.bootstrap_servers.clone(),
             group: config.worker.group.clone(),
             instance: config.worker.instance.clone(),
@@ -33,11 +39,11 @@ impl KafkaOptions {
             session_timeout: kafka.session_timeout,
             transaction_timeout: kafka.transaction_timeout,
             topics,
-            security: security(kafka)?,
+            security: Security::default(),
             properties: kafka.properties.clone(),
             accept_gap: config.log.accept_gap,
             batch_bytes_max: config.worker.batch_bytes_max,
-        })
+        }
     }
 }
 
@@ -74,12 +80,16 @@ fn given(text: &str) -> Option<PathBuf> {
 
 /// The first line of the file: an editor may have added a line end.
 fn password(path: &Path) -> Result<Secret, LogError> {
-    let text = std::fs::read_to_string(path).map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        what: "reading the password",
-        source,
-    })?;
-    Ok(Secret(text.lines().next().unwrap_or_default().to_owned()))
+    const SETTING: &str = "kafka.password_file";
+    let file = |source| LogError::File { setting: SETTING, path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(file)?;
+    let unfit = |what| LogError::Content { setting: SETTING, path: path.to_owned(), what };
+    match text.lines().next() {
+        None | Some("") => Err(unfit("its first line is empty; write the password there")),
+        // The client library takes text that ends at the first NUL.
+        Some(line) if line.contains('\0') => Err(unfit("its first line holds a NUL; write the password there")),
+        Some(line) => Ok(Secret(line.to_owned())),
+    }
 }
 
 #[cfg(test)]

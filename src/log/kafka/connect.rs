@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::deadline::Deadline;
 use super::group::{Bell, Plain};
+use super::hello;
 use super::membership::Membership;
 use super::oauth::TokenFile;
 use super::options::{KafkaOptions, Mechanism};
 use super::questions::Questions;
 use super::reader::Reader;
+use super::rights::{self, Resource};
 use super::start::Starts;
 use super::txn::{Deliveries, Ready};
 use super::{KafkaLog, LogError, Topic};
 
-/// How long to look for a broker before giving up.
+/// How long to ask about a topic before giving up.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a topic may be unknown: a broker that has just started may not have heard of it.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
@@ -30,9 +33,9 @@ impl KafkaLog {
     /// One that says what to correct: no broker, wrong credentials, a missing topic, differing numbers of partitions.
     pub fn connect(options: KafkaOptions) -> Result<KafkaLog, LogError> {
         let plain = context(&options);
-        let questions = Questions::new(&options, &plain)?;
-        let partitions = partitions(&options, &plain, &questions)?;
+        let partitions = partitions(&options)?;
         check_counts(&options, &partitions)?;
+        let questions = Questions::new(&options, &plain)?;
         let bell = Arc::new(Bell::default());
         let producer = producer(&options, &plain)?;
         let requests = Reader::new(&options, Topic::Requests, plain.clone(), &bell)?;
@@ -70,81 +73,45 @@ pub(super) fn producer(options: &KafkaOptions, plain: &Plain) -> Result<Ready, L
         .producer()?
         .create_with_context(Deliveries::new(plain.clone()))
         .map_err(|source| LogError::Kafka { what: "making the producer", source })?;
-    Ready::take_over(producer, options.transaction_timeout).map_err(|source| match source.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::TransactionalIdAuthorizationFailed) => LogError::Connect {
-            servers: options.bootstrap_servers.clone(),
-            what: format!(
-                "no right to use the transactional id `{}`; grant WRITE and DESCRIBE on it",
-                options.transactional_id()
-            ),
-        },
-        _ => LogError::Kafka { what: "taking over the transactional id", source },
-    })
+    Ready::take_over(producer, options.transaction_timeout)
+        .map_err(|source| LogError::Kafka { what: "taking over the transactional id", source })
+        .map_err(|error| rights::refused(options, error, None))
 }
 
 /// The number of partitions of every topic.
-fn partitions(options: &KafkaOptions, plain: &Plain, questions: &Questions) -> Result<[i32; 7], LogError> {
+fn partitions(options: &KafkaOptions) -> Result<[i32; 7], LogError> {
+    let client = hello::greet(options)?;
     let mut counts = [0; 7];
     for topic in Topic::ALL {
-        counts[topic.index()] = partitions_of(options, plain, questions, options.name(topic))?;
+        counts[topic.index()] = partitions_of(options, &client, topic)?;
     }
     Ok(counts)
 }
 
-fn partitions_of(options: &KafkaOptions, plain: &Plain, questions: &Questions, name: &str) -> Result<i32, LogError> {
+fn partitions_of(options: &KafkaOptions, client: &BaseConsumer<Plain>, topic: Topic) -> Result<i32, LogError> {
     use RDKafkaErrorCode as Code;
-    let unfit = |what: &str| LogError::TopicUnfit { name: name.to_owned(), what: what.to_owned() };
+    let name = options.name(topic);
     let deadline = Deadline::after(CONNECT_PATIENCE);
     loop {
-        let problem = match questions.metadata(name) {
-            Ok(metadata) => {
-                let topic = metadata.topics().first();
-                let code = topic.and_then(|topic| topic.error()).map(RDKafkaErrorCode::from);
-                match (topic, code) {
-                    (Some(topic), None) if !topic.partitions().is_empty() => return Ok(topic.partitions().len() as i32),
-                    (_, Some(Code::TopicAuthorizationFailed)) => {
-                        return Err(unfit(
-                            "no right to see it; grant DESCRIBE, and READ or WRITE, to this worker's user",
-                        ));
-                    }
-                    (_, Some(Code::UnknownTopicOrPartition | Code::UnknownTopic))
-                        if deadline.elapsed() > UNKNOWN_FOR =>
-                    {
-                        return Err(unfit("there is no such topic; run `toolgate topics apply`"));
-                    }
-                    _ => None,
-                }
+        hello::serve(client);
+        let metadata = client.fetch_metadata(Some(name), Duration::from_secs(2));
+        let found = metadata.as_ref().ok().and_then(|metadata| metadata.topics().first());
+        match (found, found.and_then(|found| found.error()).map(Code::from)) {
+            (Some(found), None) if !found.partitions().is_empty() => return Ok(found.partitions().len() as i32),
+            (_, Some(Code::TopicAuthorizationFailed)) => {
+                return Err(rights::forbidden(options, Resource::Topic(topic)));
             }
-            Err(error) => Some(error),
-        };
-        // Nothing mends a wrong password or certificate but a person: say so at once.
-        if let Some((code, reason)) = plain.troubles.last()
-            && matches!(code, Code::Authentication | Code::SSL | Code::SaslAuthenticationFailed)
-        {
-            return Err(LogError::Connect { servers: options.bootstrap_servers.clone(), what: cure(code, &reason) });
-        }
-        if deadline.has_passed() {
-            return Err(unreachable(options, plain, problem));
+            (_, Some(Code::UnknownTopicOrPartition | Code::UnknownTopic)) if deadline.elapsed() > UNKNOWN_FOR => {
+                let what = "there is no such topic; run `toolgate topics apply`".to_owned();
+                return Err(LogError::TopicUnfit { name: name.to_owned(), what });
+            }
+            (_, code) if deadline.has_passed() => {
+                let source = metadata.err().or(code.map(KafkaError::MetadataFetch)).unwrap_or(KafkaError::Canceled);
+                return Err(LogError::Kafka { what: "asking about a topic", source });
+            }
+            _ => {}
         }
         std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn cure(code: RDKafkaErrorCode, reason: &str) -> String {
-    let reason = reason.lines().next().unwrap_or_default();
-    if code == RDKafkaErrorCode::SSL {
-        format!("the TLS handshake failed ({reason}); check kafka.ca_file, and whether the port speaks TLS")
-    } else {
-        format!("the broker refused who we say we are ({reason}); check kafka.username and kafka.password_file")
-    }
-}
-
-fn unreachable(options: &KafkaOptions, plain: &Plain, problem: Option<KafkaError>) -> LogError {
-    let reason = plain.troubles.last().map(|(_, reason)| reason);
-    let reason = reason.or_else(|| problem.map(|error| error.to_string())).unwrap_or_else(|| "no answer".to_owned());
-    LogError::Connect {
-        servers: options.bootstrap_servers.clone(),
-        what: format!("no broker can be reached ({reason}); check kafka.bootstrap_servers and kafka.security_protocol"),
     }
 }
 

@@ -16,12 +16,14 @@ mod connect;
 mod convert;
 mod deadline;
 mod group;
+mod hello;
 mod membership;
 mod oauth;
 mod options;
 mod questions;
 mod reader;
 mod restore;
+pub mod rights;
 pub mod sample;
 mod start;
 pub mod topics;
@@ -120,7 +122,8 @@ impl KafkaLog {
     }
 
     fn starts(&self, partitions: &[Partition]) -> Result<Starts, LogError> {
-        self.questions.starts(partitions, self.options.accept_gap, &mut || self.membership.sign())
+        let starts = self.questions.starts(partitions, self.options.accept_gap, &mut || self.membership.sign());
+        starts.map_err(|error| self.refused(error, Topic::Responses))
     }
 
     fn revoked(&mut self, partitions: Vec<Partition>) -> Result<Event, LogError> {
@@ -177,9 +180,11 @@ impl KafkaLog {
         let bytes_max = self.options.batch_bytes_max;
         let share = (records_max - records_max / 4).max(1);
         let (mut batch, mut responses) = (Vec::new(), Vec::new());
-        self.responses.read(share, bytes_max - bytes_max / 4, &mut responses)?;
+        let read = self.responses.read(share, bytes_max - bytes_max / 4, &mut responses);
+        read.map_err(|error| self.refused(error, Topic::Responses))?;
         let left = records_max.saturating_sub(responses.len()).max(1);
-        let is_proven = self.requests.read(left, bytes_max / 4, &mut batch)?;
+        let read = self.requests.read(left, bytes_max / 4, &mut batch);
+        let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))?;
         batch.append(&mut responses);
         self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
         Ok((batch, is_proven))
@@ -214,6 +219,11 @@ impl KafkaLog {
         Ok(list)
     }
 
+    /// Says which right is missing, where that is what an error is about.
+    fn refused(&self, error: LogError, asked: Topic) -> LogError {
+        rights::refused(&self.options, error, Some(asked))
+    }
+
     /// What a transaction that did not commit means for the worker.
     fn failed(&self, commit: Commit, cause: &Cause) -> Result<Commit, LogError> {
         // The broker takes the epoch away when a transaction is open for too long. If ours was not, somebody else took it.
@@ -221,7 +231,16 @@ impl KafkaLog {
             let (group, instance) = (self.options.group.clone(), self.options.instance.clone());
             return Err(LogError::Fenced { group, instance });
         }
-        if let Some((name, what)) = &cause.unfit {
+        let unfit = cause.unfit.as_ref();
+        let topic = unfit.and_then(|(name, _)| Topic::ALL.into_iter().find(|topic| self.options.name(*topic) == name));
+        let error = LogError::Kafka { what: cause.what, source: cause.error.clone() };
+        let error = rights::refused(&self.options, error, topic);
+        let is_denied = cause.error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed);
+        // Trying again would change nothing, also where it is not known which topic it is.
+        if is_denied || matches!(error, LogError::Forbidden { .. }) {
+            return Err(error);
+        }
+        if let Some((name, what)) = unfit {
             return Err(LogError::TopicUnfit { name: name.clone(), what: (*what).to_owned() });
         }
         tracing::warn!(error = %cause.error, took_ms = cause.took.as_millis() as u64, "kafka: {} failed", cause.what);
@@ -236,7 +255,10 @@ impl Log for KafkaLog {
         }
         let deadline = Deadline::after(wait);
         loop {
-            self.membership.sign()?;
+            self.membership.sign().map_err(|error| self.refused(error, Topic::Responses))?;
+            if let Some(ready) = &self.producer {
+                ready.tend();
+            }
             if let Some(code) = self.membership.expelled()
                 && let Some(event) = self.rejoin(code)?
             {
@@ -273,7 +295,8 @@ impl Log for KafkaLog {
         }
         let membership = &self.membership;
         if let Some(restorer) = &self.restorer {
-            restorer.restore(&self.questions, partition, &mut || membership.sign(), apply)?;
+            let restored = restorer.restore(&self.questions, partition, &mut || membership.sign(), apply);
+            restored.map_err(|error| self.refused(error, Topic::Bindings))?;
         }
         if self.unrestored.remove(&partition) { self.read_from_committed(partition) } else { Ok(()) }
     }

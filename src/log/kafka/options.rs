@@ -242,13 +242,13 @@ impl Security {
         config.set("security.protocol", name);
         if is_tls {
             let files = [
-                ("ssl.ca.location", &self.ca_file),
-                ("ssl.certificate.location", &self.certificate_file),
-                ("ssl.key.location", &self.key_file),
+                ("kafka.ca_file", "ssl.ca.location", &self.ca_file),
+                ("kafka.certificate_file", "ssl.certificate.location", &self.certificate_file),
+                ("kafka.key_file", "ssl.key.location", &self.key_file),
             ];
-            for (property, file) in files {
+            for (setting, property, file) in files {
                 if let Some(path) = file {
-                    readable(property, path)?;
+                    readable(setting, path)?;
                     config.set(property, path.to_string_lossy());
                 }
             }
@@ -265,10 +265,11 @@ impl Security {
 }
 
 /// librdkafka's own message for this names an OpenSSL routine and not the file.
-fn readable(what: &'static str, path: &std::path::Path) -> Result<(), LogError> {
-    match std::fs::File::open(path) {
+fn readable(setting: &'static str, path: &std::path::Path) -> Result<(), LogError> {
+    // A folder can be opened but not read.
+    match std::fs::read(path) {
         Ok(_) => Ok(()),
-        Err(source) => Err(LogError::Io { path: path.to_owned(), what, source }),
+        Err(source) => Err(LogError::File { setting, path: path.to_owned(), source }),
     }
 }
 

@@ -13,6 +13,7 @@ use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::deadline::Deadline;
 use super::group::Plain;
+use super::hello;
 use super::options::KafkaOptions;
 use super::start::{self, Starts};
 use crate::log::error::LogError;
@@ -53,6 +54,8 @@ impl Asker {
         let deadline = Deadline::after(PATIENCE);
         let mut renewal = Deadline::after(RENEW_AFTER);
         loop {
+            // The library hands out what it wants of us, such as a new token, in polls alone.
+            hello::serve(&self.client.borrow());
             let error = match question(&self.client.borrow()) {
                 Ok(answer) => return Ok(answer),
                 Err(source) if deadline.has_passed() || is_final(&source) => {
@@ -91,21 +94,13 @@ impl Questions {
         let asker = |isolation: &str| {
             let mut config = options.reader()?;
             config.set("isolation.level", isolation);
-            Asker::new(config, context).map_err(|source| LogError::Connect {
-                servers: options.bootstrap_servers.clone(),
-                what: plain(&source),
-            })
+            Asker::new(config, context).map_err(|source| LogError::Kafka { what: "making a client", source })
         };
         Ok(Questions {
             committed: asker("read_committed")?,
             uncommitted: asker("read_uncommitted")?,
             names: options.topics.clone(),
         })
-    }
-
-    /// The metadata of a topic, asked once.
-    pub(super) fn metadata(&self, name: &str) -> KafkaResult<rdkafka::metadata::Metadata> {
-        self.uncommitted.client.borrow().fetch_metadata(Some(name), Duration::from_secs(2))
     }
 
     /// The broker that leads a partition.
@@ -197,15 +192,5 @@ impl Questions {
         let question = |client: &BaseConsumer<Plain>| client.fetch_watermarks(name, partition.0, TRY);
         let (low, high) = asker.ask("asking for the ends of a partition", meanwhile, question)?;
         Ok((Offset(low), Offset(high)))
-    }
-}
-
-/// The message of an error of configuration, which librdkafka words well, without its type's name.
-#[allow(clippy::wildcard_enum_match_arm, reason = "librdkafka's enum; the others have words of their own")]
-fn plain(error: &KafkaError) -> String {
-    match error {
-        KafkaError::ClientConfig(_, what, name, _) => format!("{name}: {what}"),
-        KafkaError::ClientCreation(what) => what.clone(),
-        other => other.to_string(),
     }
 }

@@ -139,7 +139,7 @@ impl Reader {
                     into.push(record);
                 }
                 Some(Err(KafkaError::PartitionEOF(partition))) => is_proven |= self.at_end(Partition(partition)),
-                Some(Err(error)) => note(error)?,
+                Some(Err(error)) => note(error, &self.name)?,
             }
         }
         Ok(is_proven)
@@ -180,7 +180,7 @@ impl Reader {
 
 /// Errors of a consumer are mostly news about connections, which the client mends by itself. What it cannot mend ends
 /// the worker.
-pub(super) fn note(error: KafkaError) -> Result<(), LogError> {
+pub(super) fn note(error: KafkaError, name: &str) -> Result<(), LogError> {
     use rdkafka::error::RDKafkaErrorCode as Code;
     const HOPELESS: [Code; 8] = [
         Code::Fatal,
@@ -195,6 +195,12 @@ pub(super) fn note(error: KafkaError) -> Result<(), LogError> {
     let is_fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
     if is_fatal || error.rdkafka_error_code().is_some_and(|code| HOPELESS.contains(&code)) {
         return Err(LogError::Kafka { what: "reading an input", source: error });
+    }
+    // The library would ask for the same batch for ever, and say nothing.
+    const UNREADABLE: [Code; 2] = [Code::NotImplemented, Code::BadCompression];
+    if error.rdkafka_error_code().is_some_and(|code| UNREADABLE.contains(&code)) {
+        let what = "holds a batch that cannot be decompressed, and nothing behind it is read; look for the producer, and set compression.type of the topic to gzip, lz4, snappy or zstd";
+        return Err(LogError::TopicUnfit { name: name.to_owned(), what: what.to_owned() });
     }
     tracing::debug!(%error, "kafka: reading goes on after an error");
     Ok(())

@@ -86,7 +86,7 @@ impl Restorer {
             match self.consumer.poll(Duration::from_millis(500)) {
                 Some(Ok(message)) => apply(convert::record(Topic::Bindings, &message))?,
                 Some(Err(KafkaError::PartitionEOF(at))) if at == partition.0 => return Ok(()),
-                Some(Err(error)) => note(error)?,
+                Some(Err(error)) => note(error, &self.name)?,
                 None => since_sign = RECORDS_BETWEEN_SIGNS,
             }
             since_sign += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
@@ -74,6 +74,9 @@ fn count(consumer: &BaseConsumer<Plain>, name: &str, deadline: Deadline) -> Resu
                 }
             }
             Some(Err(KafkaError::PartitionEOF(id))) => drop(unread.remove(&id)),
+            Some(Err(error)) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
+                return Err(error);
+            }
             Some(Err(_)) | None => {}
         }
     }

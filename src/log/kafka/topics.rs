@@ -5,12 +5,14 @@ use std::time::Duration;
 use rdkafka::admin::{
     AdminClient, AdminOptions, AlterConfig, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication,
 };
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::admin::wait_for;
 use super::group::Plain;
 use super::options::KafkaOptions;
-use super::{LogError, connect};
+use super::rights::{self, Resource};
+use super::{LogError, connect, hello};
 use crate::log::api::RECORD_BYTES_MAX;
 use crate::log::record::{Cleanup, Topic};
 
@@ -95,11 +97,12 @@ pub fn wanted(options: &KafkaOptions, shape: &Shape) -> Vec<Wanted> {
 /// # Errors
 /// No broker can be reached, or it refuses us.
 pub fn findings(options: &KafkaOptions, shape: &Shape) -> Result<Vec<Finding>, LogError> {
-    let admin = admin(options)?;
+    let client = hello::greet(options)?;
+    let admin = sees_settings(options).then(|| admin(options)).transpose()?;
     let mut all = Vec::new();
     let mut inputs = Vec::new();
     for wanted in wanted(options, shape) {
-        let found = look(&admin, &wanted.name)?;
+        let found = look(options, &client, admin.as_ref(), wanted.topic)?;
         let keeps_keys = matches!(wanted.topic, Topic::Requests | Topic::Responses | Topic::Bindings);
         inputs.extend(found.as_ref().filter(|_| keeps_keys).map(|found| (wanted.topic, found.partitions)));
         all.extend(compare(wanted, found));
@@ -180,24 +183,36 @@ fn patience() -> AdminOptions {
     AdminOptions::new().request_timeout(Some(Duration::from_secs(15))).operation_timeout(Some(Duration::from_secs(15)))
 }
 
+/// Whether settings of topics can be seen and changed at all. The library's administrator never asks for a bearer token.
+#[must_use]
+pub fn sees_settings(options: &KafkaOptions) -> bool {
+    options.security.token_file.is_none()
+}
+
 /// `None` where there is no such topic.
-fn look(admin: &AdminClient<Plain>, name: &str) -> Result<Option<Found>, LogError> {
+fn look(
+    options: &KafkaOptions,
+    client: &BaseConsumer<Plain>,
+    admin: Option<&AdminClient<Plain>>,
+    topic: Topic,
+) -> Result<Option<Found>, LogError> {
+    let name = options.name(topic);
     let failed = |source| LogError::Kafka { what: "asking about a topic", source };
-    let metadata = admin.inner().fetch_metadata(Some(name), Duration::from_secs(15)).map_err(failed)?;
-    let Some(topic) = metadata.topics().first() else { return Ok(None) };
-    match topic.error().map(RDKafkaErrorCode::from) {
+    hello::serve(client);
+    let metadata = client.fetch_metadata(Some(name), Duration::from_secs(15)).map_err(failed)?;
+    let Some(found) = metadata.topics().first() else { return Ok(None) };
+    match found.error().map(RDKafkaErrorCode::from) {
         None => {}
         Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => return Ok(None),
         Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
-            let what = "no right to see it; grant DESCRIBE and DESCRIBE_CONFIGS to this user".to_owned();
-            return Err(LogError::TopicUnfit { name: name.to_owned(), what });
+            return Err(rights::forbidden(options, Resource::Topic(topic)));
         }
         Some(code) => return Err(failed(KafkaError::MetadataFetch(code))),
     }
-    let partitions = topic.partitions();
+    let partitions = found.partitions();
     let replicas = partitions.iter().map(|partition| partition.replicas().len()).min().unwrap_or_default();
-    let config = describe(admin, name)?;
-    let settings = config.entries.into_iter().filter_map(|entry| Some((entry.name, entry.value?))).collect();
+    let entries = admin.map(|admin| describe(admin, name)).transpose()?.map_or_else(Vec::new, |config| config.entries);
+    let settings = entries.into_iter().filter_map(|entry| Some((entry.name, entry.value?))).collect();
     Ok(Some(Found { partitions: partitions.len() as i32, replicas: replicas as i32, settings }))
 }
 
@@ -221,6 +236,10 @@ fn describe(admin: &AdminClient<Plain>, name: &str) -> Result<ConfigResource, Lo
 /// # Errors
 /// The first change that the cluster refuses; those before it are made, and it is safe to apply again.
 pub fn apply(options: &KafkaOptions, findings: &[Finding]) -> Result<usize, LogError> {
+    if !sees_settings(options) {
+        let what = "topics cannot be made or changed with a bearer token; apply as another user, or do by hand what `toolgate topics plan` says";
+        return Err(LogError::Connect { servers: options.bootstrap_servers.clone(), what: what.to_owned() });
+    }
     let admin = admin(options)?;
     let mut count = 0;
     for finding in findings {

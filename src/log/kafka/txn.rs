@@ -35,6 +35,9 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Deliveries {
     plain: Plain,
     failed: Mutex<Option<(KafkaError, String)>>,
+    /// The topic that must not be written to. The library purges the records of such a transaction with no reason given,
+    /// and names the topic in a log line alone.
+    denied: Mutex<Option<String>>,
 }
 
 impl Deliveries {
@@ -60,6 +63,10 @@ impl ClientContext for Deliveries {
     }
 
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        if let Some(topic) = denied(facility, text) {
+            let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+            denied.get_or_insert_with(|| topic.to_owned());
+        }
         self.plain.log(level, facility, text);
     }
 
@@ -126,12 +133,19 @@ impl Ready {
     pub(super) fn take_over(producer: BaseProducer<Deliveries>, patience: Duration) -> Result<Ready, KafkaError> {
         let deadline = Deadline::after(patience * 3);
         loop {
+            // A token is asked for in a poll, and without one there is no connection.
+            producer.poll(Duration::ZERO);
             match producer.init_transactions(patience) {
                 Ok(()) => return Ok(Ready { producer, patience }),
                 Err(KafkaError::Transaction(error)) if error.is_retriable() && !deadline.has_passed() => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Lets the client renew its token while there is nothing to write.
+    pub(super) fn tend(&self) {
+        self.producer.poll(Duration::ZERO);
     }
 
     /// Whether the transactional id is still ours: asks by a transaction with one tombstone that is then aborted, so
@@ -280,10 +294,26 @@ impl Open {
 
     fn given_up(self, what: &'static str, error: KafkaError) -> Cause {
         let error = self.producer.client().fatal_error().map_or(error, |(code, _)| KafkaError::MessageProduction(code));
-        let unfit = self.producer.context().failed().and_then(|(error, topic)| unfit(&error).map(|what| (topic, what)));
+        // A transaction that failed refuses to begin another, and tells why: more than its purged records know.
+        let error = match self.producer.begin_transaction() {
+            Err(KafkaError::Transaction(cause)) if cause.txn_requires_abort() => KafkaError::Transaction(cause),
+            _ => error,
+        };
+        let deliveries = self.producer.context();
+        let failed = deliveries.failed();
+        let unfit = match deliveries.denied.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(topic) => unfit(&error).map(|what| (topic, what)),
+            None => failed.and_then(|(error, topic)| unfit(&error).map(|what| (topic, what))),
+        };
         self.producer.purge(PurgeConfig::default().queue().inflight());
         Cause { unfit, ..cause(what, error, self.deadline) }
     }
+}
+
+/// The topic in a line such as `Failed to add partition "x" [0] to transaction: Broker: Topic authorization failed`.
+fn denied<'t>(facility: &str, text: &'t str) -> Option<&'t str> {
+    let is_denied = facility == "ADDPARTS" && text.contains("Topic authorization failed");
+    text.split('"').nth(1).filter(|_| is_denied)
 }
 
 fn transaction(error: &KafkaError) -> Option<&RDKafkaError> {
@@ -329,5 +359,21 @@ fn unfit(error: &KafkaError) -> Option<&'static str> {
 impl std::fmt::Debug for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ready")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_topic_that_must_not_be_written_to_is_read_from_the_log_line() {
+        let line = "[thrd:TxnCoordinator]: localhost:9092/1: Failed to add partition \"tool.audit\" [3] to transaction: Broker: Topic authorization failed";
+        assert_eq!(denied("ADDPARTS", line), Some("tool.audit"));
+        assert_eq!(denied("FAIL", line), None);
+        assert_eq!(
+            denied("ADDPARTS", "Failed to add partition \"tool.audit\" [3] to transaction: Operation not attempted"),
+            None
+        );
     }
 }
