@@ -2,8 +2,10 @@
 
 mod faults;
 mod group;
+mod history;
 mod kills;
 mod load;
 mod log;
+mod restore;
 mod support;
 mod topics;
