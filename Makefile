@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test lint bench fuzz-parse soak soak-restore test-kafka kafka-up kafka-down
+.PHONY: help demo test lint bench bench-kafka fuzz-parse soak soak-restore test-kafka kafka-up kafka-down
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ lint: ## Format and lint, and cargo-deny where it is installed.
 bench: ## Measure ratios against a baseline in the same run.
 	@scripts/setup.sh
 	cargo bench --bench ratios
+
+bench-kafka: ## Measure the worker on an Apache Kafka that it starts itself, or on TOOLGATE_BENCH_BROKER (loopback alone).
+	@scripts/setup.sh
+	cargo bench --bench on_kafka
 
 DOCUMENTS ?= 10000000
 fuzz-parse: ## Compare the parser with its slow reference on DOCUMENTS generated documents (10 million).

@@ -39,8 +39,10 @@ impl Rebuilding {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
         let (file, log) = (home.path().join("w.toml"), home.path().join(format!("w-{life}.log")));
         let address = format!("127.0.0.1:{port}");
+        // Under another name it has to wait until the group has given up its predecessor, and owns nothing till then.
+        let instance = if life % 3 == 2 { "other" } else { "usual" };
         let config = format!(
-            "[worker]\ngroup = \"g\"\ninstance = \"w\"\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"info\"\nlog_format = \"json\"\nmetrics_listen = \"{address}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n",
+            "[worker]\ngroup = \"g\"\ninstance = \"{instance}\"\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"info\"\nlog_format = \"json\"\nmetrics_listen = \"{address}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n",
             cluster.servers()
         );
         std::fs::write(&file, config).expect("a configuration");

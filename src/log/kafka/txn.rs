@@ -26,6 +26,9 @@ use super::deadline::Deadline;
 use super::group::Plain;
 use crate::log::record::{Outgoing, Partition, Topic};
 
+/// The target of the events that mark how far a transaction is; `make bench-kafka` takes the time between them.
+const MARKS: &str = "toolgate::transaction";
+
 /// Keeps the first record that could not be delivered: why, and the topic. Its transaction cannot commit, and the
 /// producer is not used after it, so there is no reset.
 #[derive(Debug, Default)]
@@ -163,7 +166,9 @@ impl Ready {
             Err(error) => return Ended::Aborted(None, cause("beginning a transaction", error, deadline)),
         }
         let open = Open { producer: self.producer, patience: self.patience, deadline };
-        match records.iter().try_for_each(|record| open.send(record)).and_then(|()| open.drain()) {
+        let queued = records.iter().try_for_each(|record| open.send(record));
+        tracing::trace!(name: "queued", target: MARKS, "the records are queued");
+        match queued.and_then(|()| open.drain()) {
             Ok(()) => open.end(offsets, member),
             Err(error) => open.abandon("writing the records of a transaction", error),
         }
@@ -209,6 +214,7 @@ impl Open {
 
     /// Every record is acknowledged: adds the offsets, and commits.
     fn end(self, offsets: &TopicPartitionList, member: &ConsumerGroupMetadata) -> Ended {
+        tracing::trace!(name: "acknowledged", target: MARKS, "every record is acknowledged");
         let what = "adding the offsets to a transaction";
         if let Err(error) = self.retried(|| self.producer.send_offsets_to_transaction(offsets, member, self.patience)) {
             return match transaction(&error) {
@@ -217,6 +223,7 @@ impl Open {
                 _ => Ended::Indeterminate(cause(what, error, self.deadline)),
             };
         }
+        tracing::trace!(name: "offsets", target: MARKS, "the offsets are added");
         let what = "committing a transaction";
         match self.retried(|| self.producer.commit_transaction(self.patience)) {
             Ok(()) => Ended::Committed(Ready { producer: self.producer, patience: self.patience }),
