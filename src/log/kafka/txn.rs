@@ -26,6 +26,9 @@ use super::deadline::Deadline;
 use super::group::Plain;
 use crate::log::record::{Outgoing, Partition, Topic};
 
+/// Between two looks at what is acknowledged: short beside a transaction, long beside a look.
+const NAP: Duration = Duration::from_micros(300);
+
 /// The target of the events that mark how far a transaction is; `make bench-kafka` takes the time between them.
 const MARKS: &str = "toolgate::transaction";
 
@@ -202,7 +205,11 @@ impl Open {
     /// Waits until every record is acknowledged. `commit_transaction` would do so too, in steps of 100 ms.
     fn drain(&self) -> Result<(), KafkaError> {
         while self.producer.in_flight_count() > 0 && !self.deadline.has_passed() {
-            self.producer.poll(Duration::from_millis(1));
+            // A poll with patience would turn in circles: its last millisecond counts as none to the client library.
+            self.producer.poll(Duration::ZERO);
+            if self.producer.in_flight_count() > 0 {
+                std::thread::sleep(NAP);
+            }
         }
         self.producer.poll(Duration::ZERO);
         match self.producer.context().failed() {
