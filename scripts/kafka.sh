@@ -2,7 +2,7 @@
 # Runs a real Apache Kafka (KRaft) on free loopback ports, for the tests and for trying things out. The broker comes
 # from Maven Central as jars and needs Java 17 or newer; no container engine is involved.
 #
-#   scripts/kafka.sh up [--dir DIR] [--nodes 1|3] [--secure] [--parent PID]   start; prints the bootstrap servers
+#   scripts/kafka.sh up [--dir DIR] [--nodes 1|3] [--secure] [--proxied] [--parent PID]   start; prints the bootstrap servers
 #   scripts/kafka.sh down [--dir DIR]                                         stop and remove
 #   scripts/kafka.sh stop|kill|start NODE [--dir DIR]                         one node of a running cluster
 #   scripts/kafka.sh libs                                                     fetch the jars, print their folder
@@ -10,6 +10,8 @@
 # DIR/bootstrap holds host:port of every node. With --secure also DIR/bootstrap.sasl (TLS with SCRAM or PLAIN) and
 # DIR/bootstrap.mtls (mutual TLS), the certificates in DIR/tls, and ACLs: users admin (all rights), worker and
 # stranger (none until a test grants them), each with the password <user>-secret.
+# With --proxied also DIR/bootstrap.proxied, where every node says that it is, and DIR/bootstrap.behind, where it is:
+# a test puts something between the two.
 # Exit codes: 0 ok, 69 something that is needed is not installed, 1 anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,12 +24,13 @@ command=${1:-help}
 [ $# = 0 ] || shift
 node_wanted=
 case $command in stop | kill | start) node_wanted=${1:?which node}; shift ;; esac
-dir=target/kafka/dev nodes=1 secure= parent=
+dir=target/kafka/dev nodes=1 secure= proxied= parent=
 while [ $# -gt 0 ]; do
     case $1 in
         --dir) dir=$2; shift 2 ;;
         --nodes) nodes=$2; shift 2 ;;
         --secure) secure=1; shift ;;
+        --proxied) proxied=1; shift ;;
         --parent) parent=$2; shift 2 ;;
         *) die "unknown option $1" ;;
     esac
@@ -100,13 +103,17 @@ properties() {
     local id=$1 replicas=$2 insync=$3
     local listeners="INTERNAL://127.0.0.1:${internal[$id]}" controller="CONTROLLER://127.0.0.1:${control[$id]}"
     [ -z "$secure" ] || listeners+=",SASL://127.0.0.1:${sasl[$id]},MTLS://127.0.0.1:${mtls[$id]}"
+    local advertised=$listeners
+    if [ -n "$proxied" ]; then
+        listeners+=",PROXIED://127.0.0.1:${behind[$id]}" advertised+=",PROXIED://127.0.0.1:${proxy[$id]}"
+    fi
     cat <<EOF
 process.roles=broker,controller
 node.id=$id
 controller.quorum.voters=$voters
 listeners=$listeners,$controller
-advertised.listeners=$listeners
-listener.security.protocol.map=INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_SSL,MTLS:SSL
+advertised.listeners=$advertised
+listener.security.protocol.map=INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_SSL,MTLS:SSL
 inter.broker.listener.name=INTERNAL
 controller.listener.names=CONTROLLER
 log.dirs=$dir/node-$id/data
@@ -146,16 +153,22 @@ EOF
 
 configure() {
     local id scram=() user mechanism
-    internal=() control=() sasl=() mtls=() voters=
+    internal=() control=() sasl=() mtls=() proxy=() behind=() voters=
     for ((id = 1; id <= nodes; id++)); do
         free_port; internal[id]=$found_port
         free_port; control[id]=$found_port
         free_port; sasl[id]=$found_port
         free_port; mtls[id]=$found_port
+        free_port; proxy[id]=$found_port
+        free_port; behind[id]=$found_port
         voters+="${voters:+,}$id@127.0.0.1:${control[$id]}"
     done
     join() { local IFS=,; echo "$*"; }
     join "${internal[@]/#/127.0.0.1:}" >"$dir/bootstrap"
+    if [ -n "$proxied" ]; then
+        join "${proxy[@]/#/127.0.0.1:}" >"$dir/bootstrap.proxied"
+        join "${behind[@]/#/127.0.0.1:}" >"$dir/bootstrap.behind"
+    fi
     if [ -n "$secure" ]; then
         join "${sasl[@]/#/127.0.0.1:}" >"$dir/bootstrap.sasl"
         join "${mtls[@]/#/127.0.0.1:}" >"$dir/bootstrap.mtls"

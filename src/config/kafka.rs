@@ -27,7 +27,7 @@ pub const DENIED: &[(&str, &str)] = &[
     ("enable.partition.eof", "a restore is complete when it has seen the end"),
     ("group.protocol", "it is kafka.group_protocol"),
     ("session.timeout.ms", "it is kafka.session_timeout"),
-    ("partition.assignment.strategy", "all members must have it in common"),
+    ("partition.assignment.strategy", "it is kafka.assignor"),
     ("partitioner", "the partition of a key is computed by toolgate, as the Java client does"),
     ("allow.auto.create.topics", "topics are made by `toolgate topics apply`"),
     ("message.timeout.ms", "it must not be longer than the transaction"),

@@ -64,6 +64,7 @@ pub enum LogKind {
 pub struct Kafka {
     pub bootstrap_servers: String,
     pub group_protocol: KafkaGroupProtocol,
+    pub assignor: KafkaAssignor,
     pub static_membership: bool,
     pub session_timeout: Duration,
     pub transaction_timeout: Duration,
@@ -84,6 +85,13 @@ pub enum KafkaGroupProtocol {
     #[default]
     Classic,
     Consumer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KafkaAssignor {
+    #[default]
+    CooperativeSticky,
+    Range,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

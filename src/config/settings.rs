@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
-    Config, KafkaGroupProtocol, KafkaMechanism, KafkaSecurity, LogFormat, LogKind, LogLevel, RequestEncoding,
-    ResponseEncoding,
+    Config, KafkaAssignor, KafkaGroupProtocol, KafkaMechanism, KafkaSecurity, LogFormat, LogKind, LogLevel,
+    RequestEncoding, ResponseEncoding,
 };
 
 /// One setting: its name, what it may hold, what it holds when nobody says anything.
@@ -199,6 +199,10 @@ pub(super) static SETTINGS: &[Setting] = &[
         ("classic", |c| c.kafka.group_protocol = KafkaGroupProtocol::Classic),
         ("consumer", |c| c.kafka.group_protocol = KafkaGroupProtocol::Consumer)] }, "classic",
         "Who shares out the partitions: the members, or the broker (KIP-848, from Kafka 4.0)."),
+    row("kafka", "assignor", Kind::Choice { options: &[
+        ("cooperative-sticky", |c| c.kafka.assignor = KafkaAssignor::CooperativeSticky),
+        ("range", |c| c.kafka.assignor = KafkaAssignor::Range)] }, "cooperative-sticky",
+        "How the members share out, under the classic protocol. All members must have it in common; changing it takes a full stop."),
     row("kafka", "static_membership", Kind::Boolean { set: |c, v| c.kafka.static_membership = v }, "true",
         "A worker that restarts within the session time-out gets its partitions back and nobody else's move."),
     row("kafka", "session_timeout", Kind::Duration { min: SECOND, max: 300 * SECOND, set: |c, v| c.kafka.session_timeout = v }, "10s",

@@ -1,16 +1,21 @@
-//! Workers that freeze, and brokers that go away.
+//! Workers that freeze, brokers that go away, networks that misbehave: nothing is lost and nothing is done twice.
 
+use std::net::Shutdown;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::kills::{Workers, wait_for_audits};
 use crate::load;
 use crate::log::options;
+use crate::proxy::Proxy;
 use crate::support::{Cluster, until};
 
 const PARTITIONS: i32 = 6;
+/// Shorter than the default, so that tests of what happens after it are.
+const SHORT: &str = "transaction_timeout = \"4s\"\n";
 
 /// Offers in small parts, so that workers always have something under way.
-fn offer_slowly(cluster: &Cluster, numbers: std::ops::Range<usize>) {
+fn offer_slowly(cluster: &Cluster, numbers: Range<usize>) {
     let producer = cluster.producer();
     for from in numbers.clone().step_by(100) {
         load::offer(&producer, PARTITIONS, from..(from + 100).min(numbers.end), 600_000);
@@ -23,7 +28,7 @@ fn offer_slowly(cluster: &Cluster, numbers: std::ops::Range<usize>) {
 fn a_worker_that_thaws_does_nothing_twice() {
     let Some(cluster) = Cluster::start(&[]) else { return };
     cluster.make_topics(&options(&cluster, "g", "unused"), PARTITIONS);
-    let mut workers = Workers::start(&cluster, 3, "transaction_timeout = \"4s\"\n");
+    let mut workers = Workers::start(&cluster, 3, SHORT);
     offer_slowly(&cluster, 0..600);
     for (round, victim) in [0, 1, 2].into_iter().enumerate() {
         let from = 600 + round * 800;
@@ -34,11 +39,12 @@ fn a_worker_that_thaws_does_nothing_twice() {
         wait_for_audits(&cluster, &workers, load::audits(from + 700));
         workers.signal(victim, "CONT");
     }
-    wait_for_audits(&cluster, &workers, load::audits(3000));
-    // Whoever was frozen last gets the time to do it wrong.
-    std::thread::sleep(Duration::from_secs(2));
+    // Whoever was frozen last has all the time it wants to do it wrong: until it has its share again.
+    offer_slowly(&cluster, 3000..3600);
+    wait_for_audits(&cluster, &workers, load::audits(3600));
+    until("the last one is back", Duration::from_secs(60), || workers.shares() == [Some(2); 3]);
     workers.drain();
-    load::account(&load::read_committed(&cluster), 3000);
+    load::account(&load::read_committed(&cluster), 3600);
 }
 
 /// One broker after another is killed and comes back, leaders and coordinators among them; then all of them at once.
@@ -47,7 +53,7 @@ fn a_worker_that_thaws_does_nothing_twice() {
 fn nothing_is_lost_or_done_twice_when_brokers_are_killed() {
     let Some(cluster) = Cluster::start(&["--nodes", "3"]) else { return };
     cluster.make_topics(&options(&cluster, "g", "unused"), PARTITIONS);
-    let mut workers = Workers::start(&cluster, 2, "");
+    let mut workers = Workers::start(&cluster, 2, SHORT);
     let mut offered = 0;
     for node in [1, 2, 3] {
         offer_slowly(&cluster, offered..offered + 300);
@@ -74,4 +80,87 @@ fn nothing_is_lost_or_done_twice_when_brokers_are_killed() {
     workers.drain();
     until("no replica is behind", Duration::from_secs(30), || cluster.is_in_sync());
     load::account(&load::read_committed(&cluster), offered + 400);
+}
+
+/// A broker behind a proxy, with workers that only know the proxy. Whoever offers and reads goes past it.
+struct Behind {
+    cluster: Cluster,
+    proxy: Proxy,
+    workers: Workers,
+    offered: usize,
+}
+
+impl Behind {
+    fn start() -> Option<Behind> {
+        let cluster = Cluster::start(&["--proxied"])?;
+        cluster.make_topics(&options(&cluster, "g", "unused"), PARTITIONS);
+        let proxy = Proxy::start(&cluster.file("bootstrap.proxied"), &cluster.file("bootstrap.behind"));
+        let workers = Workers::start_at(&cluster.file("bootstrap.proxied"), 2, SHORT);
+        Some(Behind { cluster, proxy, workers, offered: 0 })
+    }
+
+    fn offer(&mut self, count: usize) {
+        offer_slowly(&self.cluster, self.offered..self.offered + count);
+        self.offered += count;
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the time of recovery is printed")]
+    fn settle(&self, what: &str) {
+        let started = Instant::now();
+        wait_for_audits(&self.cluster, &self.workers, load::audits(self.offered));
+        println!("{what}: all decided after {:?}", started.elapsed());
+    }
+
+    fn account(mut self) {
+        self.workers.drain();
+        load::account(&load::read_committed(&self.cluster), self.offered);
+    }
+}
+
+/// Longer than a transaction may take, and than a session lasts.
+const OUTAGE: Duration = Duration::from_secs(6);
+
+#[test]
+fn nothing_is_lost_or_done_twice_when_the_network_misbehaves() {
+    let Some(mut it) = Behind::start() else { return };
+    it.offer(300);
+    it.settle("fair weather");
+    it.proxy.delay(Duration::from_millis(30));
+    it.offer(200);
+    it.settle("everything 30 ms later");
+    it.proxy.delay(Duration::ZERO);
+    for round in 0..10 {
+        it.offer(40);
+        it.proxy.cut(if round % 2 == 0 { Shutdown::Both } else { Shutdown::Write });
+    }
+    it.settle("ten times cut or half closed");
+    for (requests, what) in [(true, "no request arrived for six seconds"), (false, "no answer arrived for six seconds")]
+    {
+        it.offer(100);
+        it.proxy.hold(requests);
+        it.offer(100);
+        std::thread::sleep(OUTAGE);
+        it.proxy.release();
+        it.offer(100);
+        it.settle(what);
+    }
+    it.account();
+}
+
+/// A transaction is committed and its worker never hears of it: the state is in the changelog and not in memory. With
+/// anything but a rebuild from the changelog, requests would be lost or answered twice from here on.
+#[test]
+fn a_transaction_whose_end_is_not_told_is_found_out_about() {
+    let Some(mut it) = Behind::start() else { return };
+    it.offer(300);
+    it.settle("fair weather");
+    for round in 1..=3 {
+        it.proxy.lose_ends(2);
+        it.offer(300);
+        it.settle("two answers lost");
+        assert!(it.proxy.ends_lost() > round, "answers were lost: {}", it.proxy.ends_lost());
+    }
+    let logs = it.workers.logs();
+    assert!(logs.contains("the transaction's end is not known"), "{logs}");
+    it.account();
 }

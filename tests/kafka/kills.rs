@@ -1,6 +1,8 @@
 //! Exactly once, with workers that are killed at random moments. `TOOLGATE_KAFKA_KILLS` and
 //! `TOOLGATE_KAFKA_REQUESTS` make it longer.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -32,25 +34,43 @@ pub(crate) struct Workers {
     home: tempfile::TempDir,
     servers: String,
     pub(crate) running: Vec<Child>,
+    /// Where each serves its metrics.
+    ports: Vec<u16>,
     extra: String,
 }
 
 impl Workers {
     pub(crate) fn start(cluster: &Cluster, count: usize, extra: &str) -> Workers {
+        Workers::start_at(&cluster.servers(), count, extra)
+    }
+
+    pub(crate) fn start_at(servers: &str, count: usize, extra: &str) -> Workers {
         let home = tempfile::tempdir().expect("a folder");
-        let mut workers = Workers { home, servers: cluster.servers(), running: Vec::new(), extra: extra.to_owned() };
-        for index in 0..count {
-            let child = workers.spawn(index);
-            workers.running.push(child);
+        let (running, ports) = (Vec::new(), Vec::new());
+        let mut workers = Workers { home, servers: servers.to_owned(), running, ports, extra: extra.to_owned() };
+        for _ in 0..count {
+            workers.add();
         }
         workers
+    }
+
+    /// One worker more.
+    pub(crate) fn add(&mut self) {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        self.ports.push(free.port());
+        self.running.push(self.spawn(self.running.len()));
+    }
+
+    /// How many partitions each worker says that it owns; `None` for one that does not say.
+    pub(crate) fn shares(&self) -> Vec<Option<u32>> {
+        self.ports.iter().map(|port| metric(*port, "toolgate_partitions ")).collect()
     }
 
     fn spawn(&self, index: usize) -> Child {
         let file = self.home.path().join(format!("w{index}.toml"));
         let config = format!(
-            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = 100\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
-            self.servers, self.extra
+            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = 100\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\nmetrics_listen = \"127.0.0.1:{}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
+            self.ports[index], self.servers, self.extra
         );
         std::fs::write(&file, config).expect("a configuration");
         let log =
@@ -89,12 +109,14 @@ impl Workers {
 
     /// Drains every worker, as a deployment does.
     pub(crate) fn drain(&mut self) {
-        for index in 0..self.running.len() {
-            if self.running[index].try_wait().expect("its state").is_none() {
-                self.signal(index, "TERM");
-                let status = self.running[index].wait().expect("it ends");
-                assert!(status.success(), "w{index} {status}\n{}", self.logs());
-            }
+        (0..self.running.len()).for_each(|index| self.drain_one(index));
+    }
+
+    pub(crate) fn drain_one(&mut self, index: usize) {
+        if self.running[index].try_wait().expect("its state").is_none() {
+            self.signal(index, "TERM");
+            let status = self.running[index].wait().expect("it ends");
+            assert!(status.success(), "w{index} {status}\n{}", self.logs());
         }
     }
 }
@@ -106,6 +128,16 @@ impl Drop for Workers {
             let _ = child.wait();
         }
     }
+}
+
+/// The value of a gauge, asked of a running worker.
+fn metric(port: u16, name: &str) -> Option<u32> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 fn tail(log: &str) -> String {

@@ -6,6 +6,8 @@ mod history;
 mod kills;
 mod load;
 mod log;
+mod proxy;
+mod rebalance;
 mod restore;
 mod support;
 mod topics;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::options::{Assignor, GroupProtocol, KafkaOptions, Mechanism, Secret, Security, SecurityProtocol};
-use crate::config::{Config, Kafka, KafkaGroupProtocol, KafkaMechanism, KafkaSecurity};
+use crate::config::{Config, Kafka, KafkaAssignor, KafkaGroupProtocol, KafkaMechanism, KafkaSecurity};
 use crate::log::error::LogError;
 use crate::log::record::Topic;
 
@@ -25,7 +25,10 @@ impl KafkaOptions {
                 KafkaGroupProtocol::Classic => GroupProtocol::Classic,
                 KafkaGroupProtocol::Consumer => GroupProtocol::Consumer,
             },
-            assignor: Assignor::default(),
+            assignor: match kafka.assignor {
+                KafkaAssignor::CooperativeSticky => Assignor::CooperativeSticky,
+                KafkaAssignor::Range => Assignor::Range,
+            },
             is_static: kafka.static_membership,
             session_timeout: kafka.session_timeout,
             transaction_timeout: kafka.transaction_timeout,

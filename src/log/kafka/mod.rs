@@ -293,7 +293,7 @@ impl Log for KafkaLog {
         let offsets = self.offsets(&transaction)?;
         let Some(member) = self.membership.metadata() else { return Ok(Commit::Aborted) };
         let Some(ready) = self.producer.take() else { return Err(LogError::NotRewound { what: "the next commit" }) };
-        let ended = ready.commit(&self.placed(&mut transaction)?, &offsets, &member);
+        let ended = ready.commit(&self.placed(&mut transaction)?, offsets, member);
         match ended {
             Ended::Committed(ready) => {
                 self.producer = Some(ready);

@@ -22,7 +22,7 @@ use crate::log::record::{Offset, Partition, Topic};
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How long one try may take. What is asked of the group has to wait for the transaction of a former owner, which ends
 /// by itself or by the broker.
-const TRY: Duration = Duration::from_secs(5);
+const TRY: Duration = Duration::from_secs(3);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long one client may keep failing.

@@ -31,6 +31,8 @@ const NAP: Duration = Duration::from_micros(300);
 
 /// The target of the events that mark how far a transaction is; `make bench-kafka` takes the time between them.
 const MARKS: &str = "toolgate::transaction";
+/// How much longer than its time-out a transaction may take to end.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Keeps the first record that could not be delivered: why, and the topic. Its transaction cannot commit, and the
 /// producer is not used after it, so there is no reset.
@@ -160,8 +162,8 @@ impl Ready {
     pub(super) fn commit(
         self,
         records: &[Placed<'_>],
-        offsets: &TopicPartitionList,
-        member: &ConsumerGroupMetadata,
+        offsets: TopicPartitionList,
+        member: ConsumerGroupMetadata,
     ) -> Ended {
         let deadline = Deadline::after(self.patience);
         match self.producer.begin_transaction() {
@@ -171,8 +173,10 @@ impl Ready {
         let open = Open { producer: self.producer, patience: self.patience, deadline };
         let queued = records.iter().try_for_each(|record| open.send(record));
         tracing::trace!(name: "queued", target: MARKS, "the records are queued");
-        match queued.and_then(|()| open.drain()) {
-            Ok(()) => open.end(offsets, member),
+        let drained = queued.and_then(|()| open.drain());
+        tracing::trace!(name: "acknowledged", target: MARKS, "every record is acknowledged");
+        match drained {
+            Ok(()) => open.end_in_time(offsets, member),
             Err(error) => open.abandon("writing the records of a transaction", error),
         }
     }
@@ -219,9 +223,28 @@ impl Open {
         }
     }
 
+    /// Ends the transaction, on a thread of its own, because the client may never come back: adding offsets does not keep
+    /// its time-out (confluentinc/librdkafka#5456), and where the coordinator of the group is gone from the cluster it
+    /// waits until any other broker changes its state (#5511). The producer is then left to that thread. The broker ends a
+    /// transaction that old by itself, and a new producer finds out how.
+    fn end_in_time(self, offsets: TopicPartitionList, member: ConsumerGroupMetadata) -> Ended {
+        const WHAT: &str = "ending a transaction";
+        let deadline = self.deadline;
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let ending = std::thread::Builder::new().name("transaction".to_owned()).spawn(move || {
+            // Nobody listens any more where time has run out.
+            let _late = tell.send(self.end(&offsets, &member));
+        });
+        if ending.is_err() {
+            return Ended::Aborted(None, cause("starting a thread for a transaction", KafkaError::Canceled, deadline));
+        }
+        let timed_out = KafkaError::MessageProduction(RDKafkaErrorCode::OperationTimedOut);
+        let ended = told.recv_timeout(deadline.left() + GRACE);
+        ended.unwrap_or_else(|_| Ended::Indeterminate(cause(WHAT, timed_out, deadline)))
+    }
+
     /// Every record is acknowledged: adds the offsets, and commits.
     fn end(self, offsets: &TopicPartitionList, member: &ConsumerGroupMetadata) -> Ended {
-        tracing::trace!(name: "acknowledged", target: MARKS, "every record is acknowledged");
         let what = "adding the offsets to a transaction";
         if let Err(error) = self.retried(|| self.producer.send_offsets_to_transaction(offsets, member, self.patience)) {
             return match transaction(&error) {
