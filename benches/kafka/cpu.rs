@@ -1,6 +1,5 @@
 //! Time on a processor, of this process and its threads, from `/proc`: nanoseconds, Linux alone.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -9,25 +8,37 @@ pub fn thread() -> Duration {
     on_cpu("/proc/thread-self/schedstat").unwrap_or_default()
 }
 
-/// Every thread of this process: its name and what it has had so far.
-pub fn threads() -> BTreeMap<u32, (String, Duration)> {
-    let entries = fs::read_dir("/proc/self/task").expect("a Linux with /proc");
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let read = |id: u32| {
-        let name = fs::read_to_string(format!("/proc/self/task/{id}/comm")).ok()?;
-        Some((id, (name.trim().to_owned(), on_cpu(&format!("/proc/self/task/{id}/schedstat"))?)))
-    };
-    ids.filter_map(read).collect()
+/// Time of all threads of this process, those that have ended included, to 10 ms; and of the client library's, which
+/// live as long as their client.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    pub all: Duration,
+    pub library: Duration,
 }
 
-/// What the threads have had since `before`: those of librdkafka, and all of ours.
-pub fn since(before: &BTreeMap<u32, (String, Duration)>) -> (Duration, Duration) {
-    let (mut library, mut ours) = (Duration::ZERO, Duration::ZERO);
-    for (id, (name, now)) in threads() {
-        let had = now.saturating_sub(before.get(&id).map_or(Duration::ZERO, |(_, then)| *then));
-        *(if name.starts_with("rdk:") { &mut library } else { &mut ours }) += had;
+impl Used {
+    pub fn now() -> Used {
+        let entries = fs::read_dir("/proc/self/task").expect("a Linux with /proc");
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let library = paths.filter_map(|path| {
+            let name = fs::read_to_string(path.join("comm")).ok()?;
+            if name.starts_with("rdk:") { on_cpu(path.join("schedstat").to_str()?) } else { None }
+        });
+        Used { all: of_the_process(), library: library.sum() }
     }
-    (library, ours)
+
+    pub fn since(self) -> Used {
+        let now = Used::now();
+        Used { all: now.all.saturating_sub(self.all), library: now.library.saturating_sub(self.library) }
+    }
+}
+
+/// User and system time of `/proc/self/stat`, in hundredths of a second; the name before them may hold anything.
+fn of_the_process() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").expect("a Linux with /proc");
+    let after_name = stat.rsplit_once(')').expect("the form of stat").1;
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 fn on_cpu(path: &str) -> Option<Duration> {

@@ -2,10 +2,12 @@
 //! each is measured from the moment at which it was due, sent late or not. So a stall counts for everything that would
 //! have come in it (no coordinated omission).
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rdkafka::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::producer::BaseProducer;
+use rdkafka::producer::{BaseProducer, DeliveryResult, Producer, ProducerContext};
 use rdkafka::{Message, Offset, TopicPartitionList};
 use toolgate::log::Topic;
 
@@ -20,10 +22,36 @@ const LEAD: Duration = Duration::from_millis(300);
 const WARM_UP: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Which requests are acknowledged: a tool is called only then.
+#[derive(Debug, Default)]
+struct Acknowledged(Mutex<Vec<bool>>);
+
+impl ClientContext for Acknowledged {}
+
+impl ProducerContext for Acknowledged {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, delivered: &DeliveryResult<'_>, number: usize) {
+        assert!(delivered.is_ok(), "a request could not be written");
+        let mut all = self.0.lock().expect("nobody panics in here");
+        if all.len() <= number {
+            all.resize(number + 1, false);
+        }
+        all[number] = true;
+    }
+}
+
+impl Acknowledged {
+    fn has(&self, number: usize) -> bool {
+        self.0.lock().expect("nobody panics in here").get(number).copied().unwrap_or(false)
+    }
+}
+
 /// A dispatcher, a connector and an agent at once, so that one clock tells the time.
 pub struct Client {
     inputs: String,
-    producer: BaseProducer,
+    dispatcher: BaseProducer<Acknowledged>,
+    connector: BaseProducer,
     consumer: BaseConsumer,
     /// Responses sent and results seen, of all that this client has ever sent.
     sent: usize,
@@ -51,21 +79,25 @@ impl Client {
             list.add_partition_offset(results, partition, Offset::Beginning).expect("an offset");
         }
         consumer.assign(&list).expect("an assignment");
-        let producer = load::producer(&job.servers);
-        Client { inputs: job.inputs.clone(), producer, consumer, sent: 0, announced: 0, seen: 0 }
+        let dispatcher =
+            load::producer_config(&job.servers).create_with_context(Acknowledged::default()).expect("a producer");
+        let connector = load::producer(&job.servers);
+        Client { inputs: job.inputs.clone(), dispatcher, connector, consumer, sent: 0, announced: 0, seen: 0 }
     }
 
     fn announce_up_to(&mut self, number: usize) {
         while self.announced < number {
-            load::announce(&self.producer, &self.inputs, self.announced);
+            load::announce(&self.dispatcher, &self.inputs, self.announced, self.announced);
             self.announced += 1;
         }
     }
 
+    /// Responds as far as requests are acknowledged; the others are late.
     fn respond_up_to(&mut self, number: usize) {
         self.announce_up_to(number);
-        while self.sent < number {
-            load::respond(&self.producer, &self.inputs, self.sent);
+        self.dispatcher.poll(Duration::ZERO);
+        while self.sent < number && self.dispatcher.context().has(self.sent) {
+            load::respond(&self.connector, &self.inputs, self.sent);
             self.sent += 1;
         }
     }
@@ -79,7 +111,7 @@ impl Client {
             each(message.key().and_then(load::number).expect("an id of ours"));
             wait = Duration::ZERO;
         }
-        self.producer.poll(Duration::ZERO);
+        self.connector.poll(Duration::ZERO);
     }
 
     /// Responses a second with this client running beside the worker: as many under way as the window allows.

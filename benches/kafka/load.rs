@@ -5,7 +5,7 @@ use std::time::Duration;
 use prost::Message;
 use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use toolgate::gate::decode::NewRequest;
 use toolgate::log::Topic;
 use toolgate::log::partitioner::partition_of;
@@ -96,15 +96,26 @@ pub fn client(servers: &Loopback) -> ClientConfig {
 
 /// A producer as plain as they come, with the guarantees that a worker's has short of transactions.
 pub fn producer(servers: &Loopback) -> BaseProducer {
+    producer_config(servers).create().expect("a producer")
+}
+
+pub fn producer_config(servers: &Loopback) -> ClientConfig {
     let mut config = client(servers);
     config.set("linger.ms", "1").set("acks", "all").set("enable.idempotence", "true");
     config.set("queue.buffering.max.messages", "200000").set("queue.buffering.max.kbytes", "1048576");
-    config.create().expect("a producer")
+    config
 }
 
-pub fn put(producer: &BaseProducer, topic: &str, key: &[u8], value: &[u8]) {
+/// Writes one record; `opaque` comes back with its delivery.
+pub fn put<C: ProducerContext>(
+    producer: &BaseProducer<C>,
+    topic: &str,
+    key: &[u8],
+    value: &[u8],
+    opaque: C::DeliveryOpaque,
+) {
     let partition = partition_of(key, PARTITIONS).0;
-    let mut record = BaseRecord::to(topic).partition(partition).key(key).payload(value);
+    let mut record = BaseRecord::with_opaque_to(topic, opaque).partition(partition).key(key).payload(value);
     while let Err((error, back)) = producer.send(record) {
         assert!(matches!(error, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)), "{error}");
         record = back;
@@ -112,20 +123,25 @@ pub fn put(producer: &BaseProducer, topic: &str, key: &[u8], value: &[u8]) {
     }
 }
 
-pub fn announce(producer: &BaseProducer, inputs: &str, number: usize) {
+pub fn announce<C: ProducerContext>(
+    producer: &BaseProducer<C>,
+    inputs: &str,
+    number: usize,
+    opaque: C::DeliveryOpaque,
+) {
     let topic = format!("{inputs}.{}", Topic::Requests.name());
-    put(producer, &topic, id(number).as_bytes(), &request(number).encode_to_vec());
+    put(producer, &topic, id(number).as_bytes(), &request(number).encode_to_vec(), opaque);
 }
 
 pub fn respond(producer: &BaseProducer, inputs: &str, number: usize) {
     let topic = format!("{inputs}.{}", Topic::Responses.name());
-    put(producer, &topic, id(number).as_bytes(), &response(number));
+    put(producer, &topic, id(number).as_bytes(), &response(number), ());
 }
 
 /// Requests and responses, all of them before anybody reads.
 pub fn fill(servers: &Loopback, inputs: &str, count: usize) {
     let producer = producer(servers);
-    (0..count).for_each(|number| announce(&producer, inputs, number));
+    (0..count).for_each(|number| announce(&producer, inputs, number, ()));
     producer.flush(WAIT).expect("the requests are acknowledged");
     (0..count).for_each(|number| respond(&producer, inputs, number));
     producer.flush(WAIT).expect("the responses are acknowledged");
@@ -135,7 +151,7 @@ pub fn fill(servers: &Loopback, inputs: &str, count: usize) {
 pub fn fill_changelog(servers: &Loopback, topic: &str, count: usize) {
     let producer = producer(servers);
     for number in 0..count {
-        put(&producer, topic, id(number).as_bytes(), &binding(number).to_message().encode_to_vec());
+        put(&producer, topic, id(number).as_bytes(), &binding(number).to_message().encode_to_vec(), ());
     }
     producer.flush(WAIT).expect("the bindings are acknowledged");
 }

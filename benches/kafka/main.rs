@@ -119,10 +119,12 @@ fn throughput(broker: &Broker, rounds: usize) {
     // The first round is the broker's to get warm, and says how many records a transaction of 100 ms has.
     let first = turn("drain", "warm", 500, Duration::ZERO);
     let batch = ((2.0 * first["per_second"] * INTERVAL.as_secs_f64()) as usize).clamp(500, 10_000);
-    let (mut raw, mut exactly, mut slower, mut at_least) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut raw, mut exactly, mut larger) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut slower, mut at_least) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         raw.push(turn("raw", &format!("raw{round}"), 0, Duration::ZERO));
         exactly.push(turn("drain", &format!("exactly{round}"), 500, Duration::ZERO));
+        larger.push(turn("drain", &format!("larger{round}"), 2000, Duration::ZERO));
         slower.push(turn("drain", &format!("slower{round}"), batch, Duration::ZERO));
         at_least.push(turn("drain", &format!("least{round}"), batch, INTERVAL));
     }
@@ -131,14 +133,21 @@ fn throughput(broker: &Broker, rounds: usize) {
         row(&format!("  worker's thread, to: {stage}"), column(&exactly, &format!("{stage}_us")), 2, "");
     }
     row("  librdkafka's threads", column(&exactly, "library_us"), 2, "");
+    row("  other threads", column(&exactly, "others_us"), 2, "");
     for stage in STAGES {
         row(&format!("  by the clock, to: {stage}"), column(&exactly, &format!("{stage}_clock_us")), 2, "");
     }
     row("CPU us per response, raw consume and produce", column(&raw, "cpu_us"), 2, "");
     row("responses a second, exactly once, batches of 500", column(&exactly, "per_second"), 0, "");
     row("  ms per transaction", column(&exactly, "transaction_ms"), 1, "");
+    row("  rewinds", column(&exactly, "rewinds"), 0, "");
+    row("  questions for the end of the requests", column(&exactly, "asks"), 0, "");
     row("responses a second, raw consume and produce", column(&raw, "per_second"), 0, "");
     row("exactly once / raw", ratios(&exactly, &raw, "per_second"), 3, ">= 0.19");
+    row("responses a second, exactly once, batches of 2000", column(&larger, "per_second"), 0, "");
+    row("  ms per transaction", column(&larger, "transaction_ms"), 1, "");
+    row("  CPU us per accepted response", column(&larger, "cpu_us"), 2, "");
+    row("  exactly once / raw", ratios(&larger, &raw, "per_second"), 3, "");
     row(&format!("responses a second, exactly once, batches of {batch}"), column(&slower, "per_second"), 0, "");
     row("  ms per transaction", column(&slower, "transaction_ms"), 1, "");
     row("responses a second, at least once, commits every 100 ms", column(&at_least, "per_second"), 0, "");

@@ -7,9 +7,9 @@ use rdkafka::producer::Producer;
 use rdkafka::{Message, Offset, TopicPartitionList};
 use toolgate::log::Topic;
 
+use crate::cpu;
 use crate::job::Job;
 use crate::load::{self, PARTITIONS};
-use crate::{cpu, load as topics};
 
 /// Passes `count` responses through, and says what that took. The consumer has the worker's settings.
 pub fn pass_through(job: &Job) {
@@ -17,13 +17,13 @@ pub fn pass_through(job: &Job) {
     config.set("group.id", "raw").set("enable.auto.commit", "false").set("isolation.level", "read_committed");
     config.set("fetch.queue.backoff.ms", "10").set("fetch.wait.max.ms", "100");
     let consumer: BaseConsumer = config.create().expect("a consumer");
-    let names = topics::topics(&job.inputs, &job.group);
+    let names = load::topics(&job.inputs, &job.group);
     let mut list = TopicPartitionList::new();
     for partition in 0..PARTITIONS {
         list.add_partition_offset(&names[Topic::Responses.index()], partition, Offset::Beginning).expect("an offset");
     }
     let producer = load::producer(&job.servers);
-    let before = cpu::threads();
+    let before = cpu::Used::now();
     consumer.assign(&list).expect("an assignment");
     let (mut started, mut taken) = (None, 0);
     while taken < job.count {
@@ -32,7 +32,7 @@ pub fn pass_through(job: &Job) {
             Some(Ok(message)) => {
                 started.get_or_insert_with(Instant::now);
                 let (key, value) = (message.key().unwrap_or_default(), message.payload().unwrap_or_default());
-                load::put(&producer, &names[Topic::Results.index()], key, value);
+                load::put(&producer, &names[Topic::Results.index()], key, value, ());
                 taken += 1;
                 if taken % 100 == 0 {
                     producer.poll(Duration::ZERO);
@@ -45,7 +45,7 @@ pub fn pass_through(job: &Job) {
         producer.poll(Duration::from_millis(1));
     }
     let took = started.map_or(Duration::ZERO, |started| started.elapsed());
-    let (library, ours) = cpu::since(&before);
+    let used = before.since();
     println!("per_second={}", job.count as f64 / took.as_secs_f64());
-    println!("cpu_us={}", (library + ours).as_secs_f64() * 1e6 / job.count as f64);
+    println!("cpu_us={}", used.all.as_secs_f64() * 1e6 / job.count as f64);
 }

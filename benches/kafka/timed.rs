@@ -1,6 +1,7 @@
 //! A log that notes where the worker's thread spends its time.
 
 use std::sync::Mutex;
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use toolgate::log::{Commit, Event, Log, LogError, Offset, Partition, Record, Topic, Transaction};
@@ -10,7 +11,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cpu;
 
-/// The stages of a step, in order. Those of the commit are the marks of `log/kafka/txn.rs`.
+/// The stages of a step, in order. Those of the commit are the marks of `log/kafka/txn.rs`; the last two happen on a
+/// thread of their own, so the worker's has only the waiting.
 pub const STAGES: [&str; 6] = ["poll", "judge", "queued", "acknowledged", "offsets", "committed"];
 
 /// Time on the processor and on the clock, by stage.
@@ -22,6 +24,7 @@ pub struct Spent {
 
 #[derive(Debug)]
 struct Lap {
+    thread: ThreadId,
     cpu: Duration,
     clock: Instant,
     spent: Spent,
@@ -32,14 +35,16 @@ static LAP: Mutex<Option<Lap>> = Mutex::new(None);
 
 /// Everything since the last lap went to `stage`.
 fn lap(stage: &str) {
-    let (cpu, clock) = (cpu::thread(), Instant::now());
+    let (cpu, clock, thread) = (cpu::thread(), Instant::now(), std::thread::current().id());
     let mut guard = LAP.lock().expect("nobody panics in here");
-    let lap = guard.get_or_insert_with(|| Lap { cpu, clock, spent: Spent::default() });
-    if let Some(at) = STAGES.iter().position(|known| *known == stage) {
+    let lap = guard.get_or_insert_with(|| Lap { thread, cpu, clock, spent: Spent::default() });
+    let Some(at) = STAGES.iter().position(|known| *known == stage) else { return };
+    lap.spent.clock[at] += clock.duration_since(lap.clock);
+    lap.clock = clock;
+    if lap.thread == thread {
         lap.spent.cpu[at] += cpu.saturating_sub(lap.cpu);
-        lap.spent.clock[at] += clock.duration_since(lap.clock);
+        lap.cpu = cpu;
     }
-    (lap.cpu, lap.clock) = (cpu, clock);
 }
 
 /// What was spent since the last call.
@@ -71,11 +76,14 @@ pub struct Timed<L> {
     /// Results that are committed.
     pub results: usize,
     pub transactions: usize,
+    /// How often it went back to what is committed, and how often it asked for an end to prove an absence.
+    pub rewinds: usize,
+    pub asks: usize,
 }
 
 impl<L> Timed<L> {
     pub fn new(inner: L) -> Timed<L> {
-        Timed { inner, results: 0, transactions: 0 }
+        Timed { inner, results: 0, transactions: 0, rewinds: 0, asks: 0 }
     }
 }
 
@@ -100,6 +108,7 @@ impl<L: Log> Log for Timed<L> {
     }
 
     fn end_offset(&mut self, topic: Topic, partition: Partition) -> Result<Offset, LogError> {
+        self.asks += 1;
         self.inner.end_offset(topic, partition)
     }
 
@@ -116,6 +125,7 @@ impl<L: Log> Log for Timed<L> {
     }
 
     fn rewind(&mut self) -> Result<(), LogError> {
+        self.rewinds += 1;
         self.inner.rewind()
     }
 }

@@ -14,10 +14,11 @@ use toolgate::telemetry::{Build, Metrics};
 use toolgate::worker::{Bounds, Worker};
 
 use crate::at_least_once::AtLeastOnce;
+use crate::cpu::Used;
 use crate::job::Job;
 use crate::load::{self, PARTITIONS};
+use crate::timed;
 use crate::timed::{STAGES, Timed};
-use crate::{cpu, timed};
 
 /// Everything that partitions share, with the shipped contracts.
 pub fn around() -> Around {
@@ -38,6 +39,8 @@ pub fn around() -> Around {
 pub fn options(job: &Job) -> KafkaOptions {
     let mut options = KafkaOptions::new(job.servers.as_str(), &job.group, "bench");
     options.topics = load::topics(&job.inputs, &job.group);
+    // Only the number of records bounds a batch that is meant to be large.
+    options.batch_bytes_max = options.batch_bytes_max.max(job.batch * 8192);
     options
 }
 
@@ -68,18 +71,20 @@ fn run(job: &Job, log: impl Log) {
     while worker.states().next().is_none() {
         let _step = worker.step(|| now).expect("the log works");
     }
-    let (started, before) = (Instant::now(), cpu::threads());
+    let (started, before) = (Instant::now(), Used::now());
     let (already, _) = (worker.log_mut().results, timed::take());
     while worker.log_mut().results - already < job.count {
         let _step = worker.step(|| now).expect("the log works");
     }
     let (took, spent) = (started.elapsed(), timed::take());
-    let (library, ours) = cpu::since(&before);
+    let used = before.since();
     let each = |time: Duration| time.as_secs_f64() * 1e6 / job.count as f64;
     println!("per_second={}", job.count as f64 / took.as_secs_f64());
-    println!("cpu_us={}", each(library + ours));
-    println!("library_us={}", each(library));
-    println!("ours_us={}", each(ours));
+    println!("cpu_us={}", each(used.all));
+    println!("library_us={}", each(used.library));
+    println!("others_us={}", each(used.all.saturating_sub(used.library + spent.cpu.iter().sum())));
+    println!("rewinds={}", worker.log_mut().rewinds);
+    println!("asks={}", worker.log_mut().asks);
     println!("transaction_ms={}", took.as_secs_f64() * 1e3 / worker.log_mut().transactions as f64);
     for (at, stage) in STAGES.iter().enumerate() {
         println!("{stage}_us={}", each(spent.cpu[at]));
