@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test lint bench bench-kafka fuzz-parse soak soak-restore test-kafka kafka-up kafka-down
+.PHONY: help demo test lint bench bench-kafka fuzz-parse soak soak-restore test-kafka soak-kafka kafka-up kafka-down
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ NODES ?= 1
 test-kafka: ## Test the Kafka log on a real Apache Kafka that it starts itself (Java 17 and Maven).
 	@scripts/setup.sh
 	cargo test --test kafka
+
+soak-kafka: ## Kill three workers of a real Apache Kafka 300 times under 100,000 requests and account for every record.
+	@scripts/setup.sh
+	TOOLGATE_KAFKA_KILLS=300 TOOLGATE_KAFKA_REQUESTS=100000 TOOLGATE_KAFKA_BATCH=750 \
+		cargo test --test kafka -- --nocapture kills::
 
 kafka-up: ## Start a real Apache Kafka with NODES nodes on free loopback ports (Java 17 and Maven) and print its address.
 	@scripts/kafka.sh up --nodes $(NODES)

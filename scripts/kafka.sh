@@ -20,6 +20,17 @@ say() { printf 'kafka: %s\n' "$@" >&2; }
 die() { say "$@"; exit 1; }
 missing() { say "$@"; exit 69; }
 
+# Installs a Debian package where that takes no more than being root; elsewhere says what is missing and how to get it.
+provide() {
+    local what=$1 package=$2 install="apt-get install -y --no-install-recommends $2"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "installing $package"
+        { apt-get update -qq && $install -qq; } >&2 || missing "$what is missing and could not be installed" "run: $install"
+    else
+        missing "$what is missing" "run: sudo $install"
+    fi
+}
+
 command=${1:-help}
 [ $# = 0 ] || shift
 node_wanted=
@@ -41,12 +52,10 @@ jvm=(-Xms64m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headle
     -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true)
 
 need_java() {
-    command -v java >/dev/null || missing "java is missing" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
     local major
-    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)
     # The tests also run a program from its source, which takes the compiler of a JDK.
-    java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null ||
-        missing "this Java has no compiler" "run: apt-get install -y --no-install-recommends openjdk-17-jdk-headless"
+    { java --list-modules 2>/dev/null | grep '^jdk.compiler' >/dev/null; } || provide "a Java with a compiler" openjdk-17-jdk-headless
+    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1)
     [ "${major:-0}" -ge 17 ] || missing "Java 17 or newer is needed, found ${major:-none}"
 }
 
@@ -54,7 +63,7 @@ need_java() {
 need_libs() {
     need_java
     [ ! -e "$root/complete" ] || return 0
-    command -v mvn >/dev/null || missing "mvn is missing, so the broker cannot be fetched" "run: apt-get install -y --no-install-recommends maven"
+    command -v mvn >/dev/null || provide "mvn, which fetches the broker," maven
     mkdir -p "$(dirname "$root")"
     local fresh
     fresh=$(mktemp -d "$root.XXXXXX")
@@ -83,7 +92,7 @@ free_port() {
 
 # One certificate authority, a server certificate for 127.0.0.1 and a client certificate for User:CN=worker.
 make_certificates() {
-    command -v openssl >/dev/null || missing "openssl is missing, so no certificates can be made" "run: apt-get install -y openssl"
+    command -v openssl >/dev/null || provide "openssl, which makes certificates," openssl
     local tls=$dir/tls name
     mkdir -p "$tls"
     for name in ca other-ca; do

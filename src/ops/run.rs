@@ -197,8 +197,8 @@ trait WorkerLog: Log {
     /// Once a second, and again after the next batch while it says that there is more: what the log has to do for itself.
     fn look_after_itself(&mut self, config: &Config) -> Result<bool, LogError>;
 
-    /// When the oldest record that waits was written, in milliseconds since the epoch, where the log can tell.
-    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError>;
+    /// How many input records wait, and when the oldest of them was written, in milliseconds since the epoch.
+    fn waiting(&self) -> Result<(u64, Option<i64>), LogError>;
 }
 
 impl WorkerLog for SqliteLog {
@@ -210,8 +210,8 @@ impl WorkerLog for SqliteLog {
         Ok(done.more)
     }
 
-    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError> {
-        self.lag().map(|(_, oldest)| oldest)
+    fn waiting(&self) -> Result<(u64, Option<i64>), LogError> {
+        self.lag()
     }
 }
 
@@ -221,9 +221,8 @@ impl WorkerLog for KafkaLog {
         Ok(false)
     }
 
-    /// Not known without reading what is not to be read yet.
-    fn oldest_waiting_ms(&self) -> Result<Option<i64>, LogError> {
-        Ok(None)
+    fn waiting(&self) -> Result<(u64, Option<i64>), LogError> {
+        Ok(self.lag())
     }
 }
 
@@ -269,16 +268,10 @@ impl Loop<'_> {
 
     /// Retention, compaction and the lag; true if maintenance has more to do.
     fn look_after(&mut self) -> Result<bool, LogError> {
-        let partitions: Vec<_> = self.worker.states().map(|state| state.id).collect();
         let log = self.worker.log_mut();
         let more = log.look_after_itself(self.config)?;
-        let mut lag = 0;
-        for partition in partitions {
-            for topic in Topic::INPUTS {
-                lag += (log.end_offset(topic, partition)?.0 - log.position(topic, partition)?.0).max(0) as u64;
-            }
-        }
-        let oldest = log.oldest_waiting_ms()?.map_or(0, |written| now_ms().saturating_sub(written).max(0));
+        let (lag, oldest) = log.waiting()?;
+        let oldest = oldest.map_or(0, |written| now_ms().saturating_sub(written).max(0));
         self.metrics.set_lag(lag, Duration::from_millis(oldest as u64));
         Ok(more)
     }

@@ -1,5 +1,5 @@
-//! Exactly once, with workers that are killed at random moments. `TOOLGATE_KAFKA_KILLS` and
-//! `TOOLGATE_KAFKA_REQUESTS` make it longer.
+//! Exactly once, with workers that are killed at random moments. `TOOLGATE_KAFKA_KILLS`,
+//! `TOOLGATE_KAFKA_REQUESTS` and `TOOLGATE_KAFKA_BATCH` make it longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -36,6 +36,8 @@ pub(crate) struct Workers {
     pub(crate) running: Vec<Child>,
     /// Where each serves its metrics.
     ports: Vec<u16>,
+    /// Records to a transaction.
+    batch: usize,
     extra: String,
 }
 
@@ -47,7 +49,8 @@ impl Workers {
     pub(crate) fn start_at(servers: &str, count: usize, extra: &str) -> Workers {
         let home = tempfile::tempdir().expect("a folder");
         let (running, ports) = (Vec::new(), Vec::new());
-        let mut workers = Workers { home, servers: servers.to_owned(), running, ports, extra: extra.to_owned() };
+        let batch = number("TOOLGATE_KAFKA_BATCH", 100);
+        let mut workers = Workers { home, servers: servers.to_owned(), running, ports, batch, extra: extra.to_owned() };
         for _ in 0..count {
             workers.add();
         }
@@ -69,13 +72,18 @@ impl Workers {
     fn spawn(&self, index: usize) -> Child {
         let file = self.home.path().join(format!("w{index}.toml"));
         let config = format!(
-            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = 100\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\nmetrics_listen = \"127.0.0.1:{}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
-            self.ports[index], self.servers, self.extra
+            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = {}\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\nmetrics_listen = \"127.0.0.1:{}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
+            self.batch, self.ports[index], self.servers, self.extra
         );
         std::fs::write(&file, config).expect("a configuration");
         let log =
             std::fs::File::options().create(true).append(true).open(self.home.path().join(format!("w{index}.log")));
-        Command::new(env!("CARGO_BIN_EXE_toolgate"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
+        // What makes a test longer is not a setting of the program.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLGATE_")) {
+            command.env_remove(name);
+        }
+        command
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .args(["--config", &file.to_string_lossy(), "run"])
             .stdin(Stdio::null())

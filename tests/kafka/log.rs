@@ -181,3 +181,29 @@ fn in_a_backlog_responses_do_not_overtake_their_requests() {
     });
     assert!(requests == COUNT && responses > 0, "{requests} requests, {responses} responses");
 }
+
+#[test]
+fn the_lag_is_what_is_written_and_not_read() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let options = options(&cluster, "g", "w1");
+    cluster.make_topics(&options, 1);
+    let mut log = KafkaLog::connect(options).expect("the worker connects");
+    join(&mut log, 1);
+    assert_eq!(log.lag(), (0, None));
+    let producer = cluster.producer();
+    (0..300).for_each(|_| send(&producer, "tool.responses", 0, "a", b"response"));
+    let (mut read, patience) = (0, Duration::from_secs(20));
+    let mut step = |log: &mut KafkaLog| {
+        if let Event::Records(records) = log.poll(1, Duration::from_millis(1)).expect("the log can be polled") {
+            read += records.len() as u64;
+        }
+        read
+    };
+    until("the lag is known", patience, || {
+        let read = step(&mut log);
+        let (lag, oldest) = log.lag();
+        read > 0 && lag == 300 - read && oldest.is_some()
+    });
+    until("everything is read", patience, || step(&mut log) == 300);
+    assert_eq!(log.lag(), (0, None));
+}

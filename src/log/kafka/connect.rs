@@ -51,6 +51,7 @@ impl KafkaLog {
             committed: Starts::new(),
             unrestored: BTreeSet::new(),
             rewind_due: false,
+            oldest_ms: None,
             options,
         })
     }

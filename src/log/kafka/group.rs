@@ -5,7 +5,7 @@
 //! judged of a revoked partition is committed, what was not is read again by the next owner. Callbacks ask no broker
 //! anything: one that waited for a broker that is gone would keep the member from learning where the others are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::statistics::Statistics;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::oauth::TokenFile;
 use crate::log::error::LogError;
-use crate::log::record::Partition;
+use crate::log::record::{Offset, Partition};
 
 /// What a rebalance did, in the order it did it.
 #[derive(Debug)]
@@ -74,11 +75,29 @@ impl Troubles {
     }
 }
 
+/// Where partitions of a reader end, as its fetches were told. It costs no question, and is a second old at most.
+#[derive(Debug, Default)]
+pub(super) struct Highs(Mutex<BTreeMap<Partition, Offset>>);
+
+impl Highs {
+    fn note(&self, statistics: &Statistics) {
+        let mut highs = locked(&self.0);
+        for (id, partition) in statistics.topics.values().flat_map(|topic| &topic.partitions) {
+            highs.insert(Partition(*id), Offset(partition.hi_offset));
+        }
+    }
+
+    pub(super) fn of(&self, partition: Partition) -> Option<Offset> {
+        locked(&self.0).get(&partition).copied()
+    }
+}
+
 /// The context of every client of ours that is not the member of the group.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Plain {
     pub(super) troubles: Arc<Troubles>,
     pub(super) token: Option<TokenFile>,
+    pub(super) highs: Arc<Highs>,
 }
 
 impl ClientContext for Plain {
@@ -87,6 +106,10 @@ impl ClientContext for Plain {
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "kafka client");
         self.troubles.note(&error, reason);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        self.highs.note(&statistics);
     }
 
     /// librdkafka's own lines go to debug: what matters of them comes back as an error of a call.

@@ -75,6 +75,8 @@ pub struct KafkaLog {
     /// Ours, and not read before their state is restored.
     unrestored: BTreeSet<Partition>,
     rewind_due: bool,
+    /// When the oldest record of the last batch was written.
+    oldest_ms: Option<i64>,
 }
 
 impl fmt::Debug for KafkaLog {
@@ -91,6 +93,14 @@ impl KafkaLog {
     #[must_use]
     pub fn partitions(&self) -> i32 {
         self.partitions[Topic::Responses.index()]
+    }
+
+    /// How many input records are written and not read, as of a second ago at most, and when the oldest of the last batch
+    /// was written, in milliseconds since the epoch; not where everything is read, or nothing was yet.
+    #[must_use]
+    pub fn lag(&self) -> (u64, Option<i64>) {
+        let behind = self.requests.lag() + self.responses.lag();
+        (behind, self.oldest_ms.filter(|_| behind > 0))
     }
 
     /// Takes up what a rebalance did. The first change is told; the others wait for their turn.
@@ -175,6 +185,7 @@ impl KafkaLog {
             self.responses.read(left, bytes_share, &mut responses)?;
         }
         batch.append(&mut responses);
+        self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
         Ok((batch, is_proven))
     }
 

@@ -16,7 +16,7 @@ use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
 use super::convert;
 use super::deadline::Deadline;
-use super::group::{Bell, Plain};
+use super::group::{Bell, Highs, Plain};
 use super::options::KafkaOptions;
 use super::questions::Questions;
 use crate::log::error::LogError;
@@ -37,6 +37,7 @@ struct Probe {
 /// The consumer of one input.
 pub(super) struct Reader {
     consumer: BaseConsumer<Plain>,
+    highs: Arc<Highs>,
     topic: Topic,
     name: String,
     positions: BTreeMap<Partition, Offset>,
@@ -50,14 +51,17 @@ impl Reader {
         context: Plain,
         bell: &Arc<Bell>,
     ) -> Result<Reader, LogError> {
+        let context = Plain { highs: Arc::default(), ..context };
+        let highs = context.highs.clone();
         let mut consumer: BaseConsumer<Plain> = options
             .reader()?
+            .set("statistics.interval.ms", "1000")
             .create_with_context(context)
             .map_err(|source| LogError::Kafka { what: "making the reader of an input", source })?;
         let bell = bell.clone();
         consumer.set_nonempty_callback(move || bell.ring());
         let name = options.name(topic).to_owned();
-        Ok(Reader { consumer, topic, name, positions: BTreeMap::new(), probes: BTreeMap::new() })
+        Ok(Reader { consumer, highs, topic, name, positions: BTreeMap::new(), probes: BTreeMap::new() })
     }
 
     /// Reads a partition from here on, whether or not it was read before.
@@ -88,6 +92,14 @@ impl Reader {
     /// Everything below was read.
     pub(super) fn position(&self, partition: Partition) -> Option<Offset> {
         self.positions.get(&partition).copied()
+    }
+
+    /// How many records are behind the position, as of a second ago at most. Marks of transactions count as records.
+    pub(super) fn lag(&self) -> u64 {
+        let behind = |(partition, position): (&Partition, &Offset)| {
+            self.highs.of(*partition).map_or(0, |high| (high.0 - position.0).max(0) as u64)
+        };
+        self.positions.iter().map(behind).sum()
     }
 
     /// Somebody needs to know when everything below `end` has been read.
