@@ -1,14 +1,17 @@
-//! Time on a processor, of this process and its threads, from `/proc`: nanoseconds, Linux alone.
+//! Time on a processor, of this process and its threads, on Linux alone. Clocks are exact to the moment; the files under
+//! `/proc/self/task` lag behind by a tick, which does not matter for threads that are looked at seconds apart.
 
 use std::fs;
 use std::time::Duration;
 
+use rustix::time::ClockId;
+
 /// What this thread has had so far.
 pub fn thread() -> Duration {
-    on_cpu("/proc/thread-self/schedstat").unwrap_or_default()
+    clock(ClockId::ThreadCPUTime)
 }
 
-/// Time of all threads of this process, those that have ended included, to 10 ms; and of the client library's, which
+/// Time of all threads of this process, those that have ended included; and of the client library's, which
 /// live as long as their client.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
@@ -24,7 +27,7 @@ impl Used {
             let name = fs::read_to_string(path.join("comm")).ok()?;
             if name.starts_with("rdk:") { on_cpu(path.join("schedstat").to_str()?) } else { None }
         });
-        Used { all: of_the_process(), library: library.sum() }
+        Used { all: clock(ClockId::ProcessCPUTime), library: library.sum() }
     }
 
     pub fn since(self) -> Used {
@@ -33,12 +36,9 @@ impl Used {
     }
 }
 
-/// User and system time of `/proc/self/stat`, in hundredths of a second; the name before them may hold anything.
-fn of_the_process() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").expect("a Linux with /proc");
-    let after_name = stat.rsplit_once(')').expect("the form of stat").1;
-    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
-    Duration::from_millis(10 * ticks.sum::<u64>())
+fn clock(which: ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(which);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 fn on_cpu(path: &str) -> Option<Duration> {

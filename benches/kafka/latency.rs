@@ -20,6 +20,11 @@ const WINDOW: usize = 4000;
 const LEAD: Duration = Duration::from_millis(300);
 /// At the beginning of a round, not measured.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// Between two looks of the client; also what a result may be seen late by.
+const MOMENT: Duration = Duration::from_micros(500);
+/// How long the client's producers collect what they send. They stand for many, whose requests one broker on a shared
+/// machine could not take one by one; it counts as latency.
+const LINGER_MS: &str = "5";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which requests are acknowledged: a tool is called only then.
@@ -79,9 +84,10 @@ impl Client {
             list.add_partition_offset(results, partition, Offset::Beginning).expect("an offset");
         }
         consumer.assign(&list).expect("an assignment");
-        let dispatcher =
-            load::producer_config(&job.servers).create_with_context(Acknowledged::default()).expect("a producer");
-        let connector = load::producer(&job.servers);
+        let mut config = load::producer_config(&job.servers);
+        config.set("linger.ms", LINGER_MS);
+        let dispatcher = config.create_with_context(Acknowledged::default()).expect("a producer");
+        let connector = config.create().expect("a producer");
         Client { inputs: job.inputs.clone(), dispatcher, connector, consumer, sent: 0, announced: 0, seen: 0 }
     }
 
@@ -102,16 +108,19 @@ impl Client {
         }
     }
 
-    /// Takes what is visible, waiting for the first at most so long; tells the number of each.
-    fn see(&mut self, wait: Duration, mut each: impl FnMut(usize)) {
-        let mut wait = wait;
-        while let Some(message) = self.consumer.poll(wait) {
+    /// Takes what is visible and tells the number of each; where there is nothing, sleeps for a moment. To wait in a poll
+    /// would take a whole core from the worker: the client library turns in circles for the last millisecond.
+    fn see(&mut self, mut each: impl FnMut(usize)) {
+        let before = self.seen;
+        while let Some(message) = self.consumer.poll(Duration::ZERO) {
             let message = message.expect("results can be read");
             self.seen += 1;
             each(message.key().and_then(load::number).expect("an id of ours"));
-            wait = Duration::ZERO;
         }
         self.connector.poll(Duration::ZERO);
+        if self.seen == before {
+            std::thread::sleep(MOMENT);
+        }
     }
 
     /// Responses a second with this client running beside the worker: as many under way as the window allows.
@@ -121,7 +130,7 @@ impl Client {
         loop {
             self.announce_up_to(self.seen + 2 * WINDOW);
             self.respond_up_to(self.seen + WINDOW);
-            self.see(Duration::from_millis(1), |_| {});
+            self.see(|_| {});
             if began.elapsed() >= WARM_UP && self.seen > 0 {
                 let (started, already) = *from.get_or_insert((Instant::now(), self.seen));
                 if started.elapsed() >= measured {
@@ -138,7 +147,7 @@ impl Client {
     fn settle(&mut self) {
         let began = Instant::now();
         while self.seen < self.sent {
-            self.see(Duration::from_millis(10), |_| {});
+            self.see(|_| {});
             assert!(began.elapsed() < PATIENCE, "{} results are missing", self.sent - self.seen);
         }
     }
@@ -158,7 +167,7 @@ impl Client {
             let now = Instant::now();
             self.announce_up_to(due_by(now + LEAD));
             self.respond_up_to(due_by(now));
-            self.see(Duration::from_micros(500), |number| {
+            self.see(|number| {
                 if due(number) >= start + WARM_UP {
                     late.push(Instant::now().saturating_duration_since(due(number)).as_secs_f64() * 1e3);
                 }

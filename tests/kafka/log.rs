@@ -172,11 +172,16 @@ fn in_a_backlog_responses_do_not_overtake_their_requests() {
     let mut log = KafkaLog::connect(options).expect("the worker connects");
     join(&mut log, 1);
     let (mut requests, mut responses) = (0, 0);
+    let mut read = |records_max: usize| {
+        let Event::Records(batch) = log.poll(records_max, WAIT).expect("the log can be polled") else { return (0, 0) };
+        let of_requests = batch.iter().filter(|record| record.position.topic == Topic::Requests).count();
+        (requests, responses) = (requests + of_requests, responses + batch.len() - of_requests);
+        (requests, responses)
+    };
+    // The smallest batch has one record of each input that is there.
+    until("both inputs are there", Duration::from_secs(30), || read(1).0 > 0);
     until("one input is at its end", Duration::from_secs(30), || {
-        if let Event::Records(batch) = log.poll(100, WAIT).expect("the log can be polled") {
-            requests += batch.iter().filter(|record| record.position.topic == Topic::Requests).count();
-            responses += batch.iter().filter(|record| record.position.topic == Topic::Responses).count();
-        }
+        let (requests, responses) = read(100);
         requests == COUNT || responses == COUNT
     });
     assert!(requests == COUNT && responses > 0, "{requests} requests, {responses} responses");
