@@ -47,6 +47,8 @@ pub fn options(job: &Job) -> KafkaOptions {
 fn bounds(job: &Job) -> Bounds {
     Bounds {
         batch_records_max: job.batch,
+        // One, unless asked for: the broker and the client need a core as well.
+        threads: crate::knob("TOOLGATE_BENCH_THREADS", 1),
         poll_wait: Duration::from_millis(100),
         parked_max: 10_000,
         record_bytes_max: RECORD_BYTES_MAX,
