@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help demo test lint bench fuzz-parse soak test-kafka soak-kafka kafka-up kafka-down
+.PHONY: help demo test lint bench bench-kafka fuzz-parse soak soak-restore test-kafka soak-kafka kafka-up kafka-down
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ bench: ## Measure ratios against a baseline in the same run.
 	@scripts/setup.sh
 	cargo bench --bench ratios
 
+bench-kafka: ## Measure the worker on an Apache Kafka that it starts itself, or on TOOLGATE_BENCH_BROKER (loopback alone).
+	@scripts/setup.sh
+	cargo bench --bench on_kafka
+
 DOCUMENTS ?= 10000000
 fuzz-parse: ## Compare the parser with its slow reference on DOCUMENTS generated documents (10 million).
 	@scripts/setup.sh
@@ -34,6 +38,11 @@ KILLS ?= 500
 soak: ## Kill a loaded worker KILLS times with SIGKILL and account for every record.
 	@scripts/setup.sh
 	TOOLGATE_KILLS=$(KILLS) cargo test --test kill -- --nocapture
+
+BINDINGS ?= 1000000
+soak-restore: ## Kill a worker again and again while it restores BINDINGS outstanding requests, and compare all of them.
+	@scripts/setup.sh
+	TOOLGATE_KAFKA_RESTORE=$(BINDINGS) TOOLGATE_KAFKA_RESTORE_KILLS=20 cargo test --test kafka restore -- --nocapture
 
 NODES ?= 1
 test-kafka: ## Test the Kafka log on a real Apache Kafka that it starts itself (Java 17 and Maven).

@@ -21,10 +21,10 @@
 
 use super::binding::{Binding, Closed, State};
 use crate::time::Timestamp;
+use crate::wire::digest::push_hex;
 use crate::wire::v1::Route;
 use prost::encoding::{decode_varint, encode_varint};
 use std::collections::HashMap;
-use std::fmt::Write;
 
 const HAS_ROUTE: u8 = 1;
 const HAS_RPC_ID: u8 = 2;
@@ -311,13 +311,13 @@ fn pack_traceparent(text: &str) -> Option<[u8; PACKED]> {
 fn unpack_traceparent(packed: &[u8]) -> String {
     let mut text = String::with_capacity(55);
     text.push_str("00-");
-    for (index, byte) in packed.iter().enumerate() {
-        if index == 16 || index == 24 {
-            text.push('-');
-        }
-        // Writing to a String does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
+    let (trace, rest) = packed.split_at(16.min(packed.len()));
+    let (parent, flags) = rest.split_at(8.min(rest.len()));
+    push_hex(&mut text, trace);
+    text.push('-');
+    push_hex(&mut text, parent);
+    text.push('-');
+    push_hex(&mut text, flags);
     text
 }
 

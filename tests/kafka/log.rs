@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rdkafka::producer::Producer;
+use rdkafka::producer::{BaseRecord, Producer};
 use toolgate::log::kafka::{GroupProtocol, KafkaLog, KafkaOptions};
 use toolgate::log::{Commit, Event, Log, LogError, Offset, Outgoing, Partition, Record, Topic, Transaction};
 
@@ -151,6 +151,40 @@ fn the_end_is_reached_past_marks_and_aborted_requests() {
         assert_eq!(log.poll(100, WAIT).unwrap(), Event::Idle);
         log.position(Topic::Requests, Partition(0)).unwrap() >= end
     });
+}
+
+/// After an outage both inputs have a backlog. Were responses taken faster than requests, they would wait for them in
+/// memory, until there is no room and all of them are read again, and again.
+#[test]
+fn in_a_backlog_responses_do_not_overtake_their_requests() {
+    const COUNT: usize = 2000;
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let options = options(&cluster, "g", "w1");
+    cluster.make_topics(&options, 1);
+    let producer = cluster.producer();
+    for topic in ["tool.responses", "tool.requests"] {
+        for n in 0..COUNT {
+            let (key, value) = (n.to_string(), n.to_string());
+            producer.send(BaseRecord::to(topic).partition(0).key(&key).payload(&value)).expect("room in the queue");
+        }
+        producer.flush(WAIT * 100).expect("the records are written");
+    }
+    let mut log = KafkaLog::connect(options).expect("the worker connects");
+    join(&mut log, 1);
+    let (mut requests, mut responses) = (0, 0);
+    let mut read = |records_max: usize| {
+        let Event::Records(batch) = log.poll(records_max, WAIT).expect("the log can be polled") else { return (0, 0) };
+        let of_requests = batch.iter().filter(|record| record.position.topic == Topic::Requests).count();
+        (requests, responses) = (requests + of_requests, responses + batch.len() - of_requests);
+        (requests, responses)
+    };
+    // The smallest batch has one record of each input that is there.
+    until("both inputs are there", Duration::from_secs(30), || read(1).0 > 0);
+    until("one input is at its end", Duration::from_secs(30), || {
+        let (requests, responses) = read(100);
+        requests == COUNT || responses == COUNT
+    });
+    assert!(requests == COUNT && responses > 0, "{requests} requests, {responses} responses");
 }
 
 #[test]

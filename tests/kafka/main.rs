@@ -3,6 +3,7 @@
 mod ask;
 mod faults;
 mod group;
+mod history;
 mod kills;
 mod load;
 mod log;
@@ -14,5 +15,6 @@ mod rebalance;
 mod rights;
 mod secured;
 mod security;
+mod restore;
 mod support;
 mod topics;

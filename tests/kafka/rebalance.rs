@@ -75,7 +75,7 @@ fn nothing_is_lost_or_done_twice_when_the_broker_moves_shares() {
     one_three_one("group_protocol = \"consumer\"\n");
 }
 
-/// The responses of one batch are looked for first, and ten thousand other requests are in front of those that are
+/// At most three requests are read for each response, and three times as many others are in front of those that are
 /// answered: every response is read long before its request.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the time of a refusal is bounded")]
@@ -83,13 +83,13 @@ fn responses_that_are_read_before_their_requests_wait_for_them() {
     let Some(cluster) = Cluster::start(&[]) else { return };
     cluster.make_topics(&options(&cluster, "g", "unused"), PARTITIONS);
     let producer = cluster.producer();
-    let others = 0..10_000;
+    let others = 0..30_000;
     others.clone().for_each(|number| load::announce(&producer, PARTITIONS, number, 600_000));
-    offer(&producer, 10_000..20_000);
+    offer(&producer, 30_000..40_000);
     let mut workers = Workers::start(&cluster, 1, "");
     // Of the others only those are decided that nobody would have answered.
     let unanswered = others.clone().filter(|number| load::fate(*number) == load::Fate::Expired).count();
-    let first = load::audits(20_000) - load::audits(10_000) + unanswered;
+    let first = load::audits(40_000) - load::audits(30_000) + unanswered;
     let (counter, mut seen) = (cluster.counter("tool.audit"), 0);
     until("all are decided", Duration::from_secs(120), || {
         seen += counter.count_more();
@@ -103,7 +103,7 @@ fn responses_that_are_read_before_their_requests_wait_for_them() {
     println!("a response to nobody is refused within {:?}", started.elapsed());
     // Now the others are answered too, and everything is as in any other run.
     others.for_each(|number| load::respond(&producer, PARTITIONS, number));
-    wait_for_audits(&cluster, &workers, load::audits(20_000) + 1);
+    wait_for_audits(&cluster, &workers, load::audits(40_000) + 1);
     workers.drain();
-    load::account_beside(&load::read_committed(&cluster), 20_000, 1);
+    load::account_beside(&load::read_committed(&cluster), 40_000, 1);
 }

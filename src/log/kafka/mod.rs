@@ -174,17 +174,23 @@ impl KafkaLog {
         if owned.is_empty() { Ok(None) } else { self.revoked(owned).map(Some) }
     }
 
-    /// What can be had now. Responses are looked for first, so that their requests are likely in the same batch, but
-    /// leave a quarter of it to requests; what is handed on has requests first.
+    /// What can be had now, requests first. A quarter of the batch is for responses, which are looked for first, so that
+    /// their requests are likely in the same batch. Where more responses wait, requests come before them: in a backlog
+    /// of both, responses that overtake their requests would wait in memory until there is no room for them.
     fn batch(&mut self, records_max: usize) -> Result<(Vec<Record>, bool), LogError> {
-        let bytes_max = self.options.batch_bytes_max;
-        let share = (records_max - records_max / 4).max(1);
+        let (share, bytes_share) = (records_max.div_ceil(4), self.options.batch_bytes_max / 4);
         let (mut batch, mut responses) = (Vec::new(), Vec::new());
-        let read = self.responses.read(share, bytes_max - bytes_max / 4, &mut responses);
+        let read = self.responses.read(share, bytes_share, &mut responses);
         read.map_err(|error| self.refused(error, Topic::Responses))?;
+        let has_backlog = responses.len() >= share;
         let left = records_max.saturating_sub(responses.len()).max(1);
-        let read = self.requests.read(left, bytes_max / 4, &mut batch);
+        let read = self.requests.read(left, 2 * bytes_share, &mut batch);
         let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))?;
+        if has_backlog {
+            let left = records_max.saturating_sub(responses.len() + batch.len());
+            let read = self.responses.read(left, bytes_share, &mut responses);
+            read.map_err(|error| self.refused(error, Topic::Responses))?;
+        }
         batch.append(&mut responses);
         self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
         Ok((batch, is_proven))

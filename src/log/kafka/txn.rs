@@ -26,6 +26,11 @@ use super::deadline::Deadline;
 use super::group::Plain;
 use crate::log::record::{Outgoing, Partition, Topic};
 
+/// Between two looks at what is acknowledged: short beside a transaction, long beside a look.
+const NAP: Duration = Duration::from_micros(300);
+
+/// The target of the events that mark how far a transaction is; `make bench-kafka` takes the time between them.
+const MARKS: &str = "toolgate::transaction";
 /// How much longer than its time-out a transaction may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -180,7 +185,11 @@ impl Ready {
             Err(error) => return Ended::Aborted(None, cause("beginning a transaction", error, deadline)),
         }
         let open = Open { producer: self.producer, patience: self.patience, deadline };
-        match records.iter().try_for_each(|record| open.send(record)).and_then(|()| open.drain()) {
+        let queued = records.iter().try_for_each(|record| open.send(record));
+        tracing::trace!(name: "queued", target: MARKS, "the records are queued");
+        let drained = queued.and_then(|()| open.drain());
+        tracing::trace!(name: "acknowledged", target: MARKS, "every record is acknowledged");
+        match drained {
             Ok(()) => open.end_in_time(offsets, member),
             Err(error) => open.abandon("writing the records of a transaction", error),
         }
@@ -214,7 +223,11 @@ impl Open {
     /// Waits until every record is acknowledged. `commit_transaction` would do so too, in steps of 100 ms.
     fn drain(&self) -> Result<(), KafkaError> {
         while self.producer.in_flight_count() > 0 && !self.deadline.has_passed() {
-            self.producer.poll(Duration::from_millis(1));
+            // A poll with patience would turn in circles: its last millisecond counts as none to the client library.
+            self.producer.poll(Duration::ZERO);
+            if self.producer.in_flight_count() > 0 {
+                std::thread::sleep(NAP);
+            }
         }
         self.producer.poll(Duration::ZERO);
         match self.producer.context().failed() {
@@ -254,6 +267,7 @@ impl Open {
                 _ => Ended::Indeterminate(cause(what, error, self.deadline)),
             };
         }
+        tracing::trace!(name: "offsets", target: MARKS, "the offsets are added");
         let what = "committing a transaction";
         match self.retried(|| self.producer.commit_transaction(self.patience)) {
             Ok(()) => Ended::Committed(Ready { producer: self.producer, patience: self.patience }),
