@@ -5,6 +5,7 @@ mod cases;
 mod check;
 mod contract_import;
 mod contract_new;
+mod contract_proof;
 mod demo;
 mod describe;
 mod explain;

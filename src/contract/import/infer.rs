@@ -160,7 +160,7 @@ const fn is_bool(kind: Kind) -> bool {
 }
 
 /// The facts of `part` that name something: pointer and value as text, of the first example.
-pub fn identities<'n>(part: &Part, node: Node<'n>) -> Vec<(String, String)> {
+pub fn identities(part: &Part, node: Node<'_>) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut pending = vec![(part, node, String::new())];
     while let Some((part, node, place)) = pending.pop() {

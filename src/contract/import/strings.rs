@@ -1,6 +1,5 @@
 //! What one string of an example is probably like: the tightest form that its kind of value has.
 
-use super::Topic;
 use crate::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -12,7 +11,6 @@ pub(super) struct Guess {
     pub convert: Option<&'static str>,
     /// Characters to declare under `text:`.
     pub free_text: Option<u64>,
-    pub topic: Topic,
     pub why: String,
 }
 
@@ -83,7 +81,7 @@ pub(super) fn guess(name: &str, values: &[&str]) -> Option<Guess> {
 
 fn made<const N: usize>(keywords: [(&str, Value); N], convert: Option<&'static str>, why: &str) -> Guess {
     let keywords = keywords.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect();
-    Guess { keywords, convert, free_text: None, topic: Topic::Guess, why: why.into() }
+    Guess { keywords, convert, free_text: None, why: why.into() }
 }
 
 fn pattern(pattern: String, why: &str) -> Guess {
