@@ -41,9 +41,10 @@ impl Tightener<'_> {
         self.values(members, flat);
         self.object(members, at, flat);
         if let Some(items) = members.get("items") {
-            match items {
-                Value::Array(_) => flat.unsupported.push("items as a list".into()),
-                single => flat.item(single, format!("{at}/items")),
+            if items.is_array() {
+                flat.unsupported.push("items as a list".into());
+            } else {
+                flat.item(items, format!("{at}/items"));
             }
         }
         for (i, part) in list(members, "allOf").iter().enumerate() {
