@@ -144,7 +144,7 @@ fn draw(args: &NewArgs, nodes: &[Node<'_>], is_mcp: bool) -> Result<Sketch> {
     Ok(Sketch {
         tool: args.tool.clone(),
         kind,
-        origin: vec![format!("Drawn from {} example responses; every guess is marked.", nodes.len())],
+        origin: vec![format!("Drawn from {} of the tool's responses; every guess is marked.", nodes.len())],
         media_type: None,
         success: None,
         part,

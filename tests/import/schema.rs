@@ -74,7 +74,7 @@ fn every_key_of_the_loader_is_in_the_schema_and_the_other_way_round() {
         let part = schema.pointer(at).unwrap_or_else(|| panic!("{at}"));
         let known: BTreeSet<String> =
             part["properties"].as_object().unwrap_or_else(|| panic!("{at}")).keys().cloned().collect();
-        assert_eq!(keys.remove(*name).unwrap_or_else(|| panic!("{name}")), known, "{name} and {at}");
+        assert_eq!(keys.remove(name).unwrap_or_else(|| panic!("{name}")), known, "{name} and {at}");
         assert_eq!(part["additionalProperties"], json!(false), "{at} is open");
     }
     assert!(keys.is_empty(), "without a place in the schema: {:?}", keys.keys());

@@ -95,7 +95,13 @@ fn filled_schema(sketch: &Sketch) -> Value {
                 &[("minimum", -1_000_000, "exclusiveMinimum"), ("maximum", 1_000_000_000, "exclusiveMaximum")]
             }
             Topic::ArrayBound => &[("maxItems", 20, "")],
-            topic => panic!("{topic:?} blocks and has no rule"),
+            Topic::Bind
+            | Topic::LeftOut
+            | Topic::Alternatives
+            | Topic::Closed
+            | Topic::Null
+            | Topic::Ignored
+            | Topic::Guess => panic!("{decision:?} blocks and has no rule"),
         };
         for (keyword, value, instead) in fills {
             if !members.contains_key(*keyword) && !members.contains_key(*instead) {
