@@ -89,6 +89,9 @@ fn every_shipped_contract_is_valid() {
         let errors: Vec<String> =
             validator.iter_errors(&Marked::parse(&text).unwrap().value).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{}: {errors:?}", folder.display());
+        let path = text.lines().find_map(|line| line.strip_prefix("# yaml-language-server: $schema="));
+        let leads = path.is_some_and(|path| folder.join(path).is_file());
+        assert!(leads, "{}: no editor finds the schema: {path:?}", folder.display());
         count += 1;
     }
     assert!(count > 40);
