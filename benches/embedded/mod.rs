@@ -63,6 +63,7 @@ fn worker(path: &Path, registry: &Registry) -> Worker<SqliteLog> {
         poll_wait: Duration::from_millis(1),
         parked_max: 10_000,
         record_bytes_max: RECORD_BYTES_MAX,
+        threads: 1,
     };
     let metrics = Arc::new(Metrics::new(&[], Build { version: "bench", commit: "bench" }));
     Worker::new(SqliteLog::open_worker(path, options).unwrap(), around, bounds, metrics, 7)

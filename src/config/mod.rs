@@ -37,6 +37,8 @@ pub struct Worker {
     pub group: String,
     pub instance: String,
     pub batch_records_max: usize,
+    /// 0: one for each core.
+    pub threads: usize,
     pub batch_bytes_max: usize,
     pub poll_wait: Duration,
     pub drain_timeout: Duration,

@@ -174,6 +174,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The most input records that one transaction covers. Larger batches cost less per record and wait longer."),
     row("worker", "batch_bytes_max", Kind::Size { min: MIB, max: 1024 * MIB, set: |c, v| c.worker.batch_bytes_max = v as usize }, "8MiB",
         "The most bytes of input that one transaction covers; one larger record still goes alone."),
+    row("worker", "threads", Kind::Integer { min: 0, max: 64, set: |c, v| c.worker.threads = v as usize }, "0",
+        "Threads that judge; 0 is one for each core. A partition is judged by one thread at a time."),
     row("worker", "poll_wait", Kind::Duration { min: 1, max: 60 * SECOND, set: |c, v| c.worker.poll_wait = v }, "100ms",
         "How long to wait for input before timers are looked at."),
     row("worker", "drain_timeout", Kind::Duration { min: 0, max: HOUR, set: |c, v| c.worker.drain_timeout = v }, "20s",

@@ -132,6 +132,7 @@ impl Stage {
             poll_wait: Duration::from_millis(1),
             parked_max: 1000,
             record_bytes_max: RECORD_BYTES_MAX,
+            threads: 1,
         };
         let worker = Worker::new(log, around, bounds, metrics, run::seed()?);
         let client = SqliteLog::open_client(path, None)?;

@@ -18,6 +18,7 @@ use crate::telemetry::logging::{self, Colour};
 use crate::telemetry::{Build, ContractName, ContractStatus, Metrics};
 use crate::worker::{Bounds, Step, Worker, clock};
 use anyhow::{Context, Result, anyhow, bail};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,7 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let registry = load_contracts(&config.contracts.dir)?;
     let secrets = load_secrets(&config, &registry)?;
     let stop = stop_on_signals()?;
+    bound_drain(stop.clone(), config.worker.drain_timeout)?;
     let metrics = Arc::new(metrics_for(&registry));
     let health = Arc::new(Health::new(Duration::from_secs(60)));
     let _server = serve(&config, &metrics, &health)?;
@@ -92,6 +94,22 @@ fn load_secrets(config: &Config, registry: &Registry) -> Result<Secrets> {
         }
     }
     Ok(secrets)
+}
+
+/// Ends the process where what was begun is not finished in time, as when no broker answers. Nothing is lost by that: a
+/// transaction that was not committed is aborted by the broker, and its records are read again.
+fn bound_drain(stop: Arc<AtomicBool>, timeout: Duration) -> Result<()> {
+    let watch = move || {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_FOR_STOP_EVERY);
+        }
+        std::thread::sleep(timeout);
+        let after_s = timeout.as_secs();
+        tracing::error!(after_s, "what was begun could not be finished in worker.drain_timeout; it is read again");
+        std::process::exit(Exit::Temporary.code().into());
+    };
+    std::thread::Builder::new().name("drain".to_owned()).spawn(watch).context("a thread can't be started")?;
+    Ok(())
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
@@ -171,6 +189,10 @@ fn bounds(config: &Config) -> Bounds {
         poll_wait: config.worker.poll_wait,
         parked_max: config.worker.parked_max,
         record_bytes_max: RECORD_BYTES_MAX,
+        threads: match config.worker.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        },
     }
 }
 
@@ -225,6 +247,8 @@ impl WorkerLog for KafkaLog {
         Ok(self.lag())
     }
 }
+
+const LOOK_FOR_STOP_EVERY: Duration = Duration::from_millis(100);
 
 /// Rows that one step of maintenance may touch, and how often there is one.
 const MAINTAIN_ROWS: usize = 2000;

@@ -4,8 +4,8 @@ use super::args::TopicsCommand;
 use super::settings::{self, Flags};
 use super::{Exit, out};
 use crate::config::{Config, LogKind};
-use crate::log::kafka::KafkaOptions;
 use crate::log::kafka::topics::{self, Change, Finding, Severity, Shape};
+use crate::log::kafka::{KafkaOptions, sample};
 use crate::log::{LogError, Topic};
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -39,7 +39,11 @@ pub(super) fn topics(file: Option<&Path>, command: &TopicsCommand) -> Result<Exi
             eprintln!("{count} changes made");
             verdict(&topics::findings(&options, &shape)?)
         }
-        TopicsCommand::Verify => verdict(&findings),
+        TopicsCommand::Verify => {
+            let is_complete = !findings.iter().any(|finding| matches!(finding.change, Change::Create(_)));
+            let misplaced = if is_complete { sample::misplaced(&options)? } else { Vec::new() };
+            verdict(&[findings, misplaced].concat())
+        }
     }
 }
 

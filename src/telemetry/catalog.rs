@@ -98,7 +98,7 @@ metrics! {
     Commits "toolgate_commits_total" Counter None [Outcome] "Transactions, by how they ended";
     ResultBytes "toolgate_result_bytes" Histogram Bytes [] "Size of the results that agents were given";
     BodyBytes "toolgate_body_bytes" Histogram Bytes [] "Size of the response bodies that were judged";
-    Decide "toolgate_decide_seconds" Histogram Seconds [] "Time to judge one response";
+    Decide "toolgate_decide_seconds" Histogram Seconds [] "Time to judge one response, as the mean of those that were judged with it";
     Commit "toolgate_commit_seconds" Histogram Seconds [] "Time to commit one transaction";
     Restore "toolgate_restore_seconds" Histogram Seconds [] "Time to rebuild the state of one partition";
     BatchRecords "toolgate_batch_records" Histogram None [] "Input records per transaction";

@@ -283,8 +283,10 @@ impl Metrics {
         self.body_bytes.observe(bytes as f64);
     }
 
-    pub fn decided(&self, took: Duration) {
-        self.decide.observe(took.as_secs_f64());
+    /// So many responses were judged one after the other; each counts with their mean.
+    pub fn decided(&self, responses: usize, took: Duration) {
+        let mean = took.as_secs_f64() / responses.max(1) as f64;
+        (0..responses).for_each(|_| self.decide.observe(mean));
     }
 
     /// A transaction of `records` input records ended.
@@ -409,7 +411,7 @@ mod tests {
         metrics.shadow_disagreement(key);
         metrics.result_bytes(120);
         metrics.body_bytes(900);
-        metrics.decided(Duration::from_micros(3));
+        metrics.decided(1, Duration::from_micros(3));
         metrics.commit(CommitOutcome::Committed, 500, Duration::from_millis(4));
         metrics.restored(Duration::from_millis(300));
         metrics.set_outstanding(3);

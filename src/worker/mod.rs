@@ -6,6 +6,9 @@
 
 pub mod clock;
 mod observe;
+mod spread;
+
+use self::spread::{Job, Moment};
 
 use crate::log::{Commit, Event, Log, LogError, Offset, Partition, Record, Topic, Transaction};
 use crate::partition::{Around, Blocked, Effects, PartitionState};
@@ -26,6 +29,8 @@ pub struct Bounds {
     pub parked_max: usize,
     /// Bytes that one record may have.
     pub record_bytes_max: usize,
+    /// Threads that judge, the worker's own among them; 0 counts as 1.
+    pub threads: usize,
 }
 
 /// What a step did.
@@ -127,15 +132,24 @@ impl<L: Log> Worker<L> {
     }
 
     fn work(&mut self, mut shares: BTreeMap<Partition, Share>, now: Timestamp) -> Result<Step, LogError> {
+        let moment = Moment { around: &self.around, now, record_bytes_max: self.bounds.record_bytes_max };
+        let mut jobs = Vec::with_capacity(self.partitions.len());
+        for (&id, owned) in &mut self.partitions {
+            let applied = self.log.position(Topic::Requests, id)?;
+            jobs.push(Job::new(id, owned, shares.remove(&id).unwrap_or_default(), applied));
+        }
+        spread::run(&mut jobs, self.bounds.threads, moment);
         let mut transaction = Transaction::default();
         let mut done: Vec<(Partition, Effects)> = Vec::new();
-        let owned: Vec<Partition> = self.partitions.keys().copied().collect();
-        for partition in owned {
-            let share = shares.remove(&partition).unwrap_or_default();
-            let effects = self.work_one(partition, share, now, &mut transaction)?;
-            if !effects.is_empty() {
-                transaction.records.extend(effects.records(partition, self.bounds.record_bytes_max));
-                done.push((partition, effects));
+        for mut job in jobs {
+            while job.blocked == Blocked::AskEnd {
+                job.go_on(self.log.end_offset(Topic::Requests, job.id)?, moment);
+            }
+            self.metrics.decided(job.judged, job.took);
+            transaction.offsets.append(&mut job.offsets);
+            if !job.effects.is_empty() {
+                transaction.records.append(&mut job.records);
+                done.push((job.id, job.effects));
             }
         }
         if transaction.records.is_empty() && transaction.offsets.is_empty() {
@@ -143,44 +157,6 @@ impl<L: Log> Worker<L> {
             return Ok(Step::Idle);
         }
         self.finish(transaction, &done)
-    }
-
-    /// One partition's share of a batch, up to the commit.
-    fn work_one(
-        &mut self,
-        id: Partition,
-        share: Share,
-        now: Timestamp,
-        transaction: &mut Transaction,
-    ) -> Result<Effects, LogError> {
-        let mut effects = Effects::default();
-        let Some(owned) = self.partitions.get_mut(&id) else { return Ok(effects) };
-        let around = &self.around;
-        owned.state.begin();
-        if let Some(last) = share.requests.last() {
-            transaction.offsets.push((Topic::Requests, id, last.position.offset.next()));
-        }
-        share.requests.iter().for_each(|record| owned.state.request(record, around, now, &mut effects));
-        owned.state.due(around, now, TIMERS_MAX, &mut effects);
-        let before = owned.state.first_waiting();
-        if let Some(last) = share.responses.last() {
-            owned.responses_next = Some(last.position.offset.next());
-        }
-        let had_responses = !share.responses.is_empty();
-        share.responses.into_iter().for_each(|record| owned.state.receive(record));
-        let started = clock::instant();
-        loop {
-            let applied = self.log.position(Topic::Requests, id)?;
-            match owned.state.respond(around, applied, now, &mut effects) {
-                Blocked::No | Blocked::Until(_) => break,
-                Blocked::AskEnd => owned.state.set_end(self.log.end_offset(Topic::Requests, id)?),
-            }
-        }
-        self.metrics.decided(started.elapsed());
-        let next = owned.state.first_waiting().or(owned.responses_next);
-        let moved = had_responses || before != owned.state.first_waiting();
-        transaction.offsets.extend(next.filter(|_| moved).map(|next| (Topic::Responses, id, next)));
-        Ok(effects)
     }
 
     fn finish(&mut self, transaction: Transaction, done: &[(Partition, Effects)]) -> Result<Step, LogError> {

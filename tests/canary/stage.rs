@@ -158,6 +158,7 @@ impl Stage {
             poll_wait: Duration::ZERO,
             parked_max: 10,
             record_bytes_max: RECORD_BYTES_MAX,
+            threads: 1,
         };
         let mut worker = Worker::new(log, around, bounds, self.metrics.clone(), 1);
         while worker.step(|| case.now).unwrap() != Step::Idle {}

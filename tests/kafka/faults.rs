@@ -164,3 +164,25 @@ fn a_transaction_whose_end_is_not_told_is_found_out_about() {
     assert!(logs.contains("the transaction's end is not known"), "{logs}");
     it.account();
 }
+
+/// A worker is told to stop while it waits for an answer that will not come.
+#[test]
+fn a_drain_ends_in_time_and_loses_nothing() {
+    let Some(mut it) = Behind::start() else { return };
+    it.workers.drain_timeout = "1s";
+    for index in [0, 1] {
+        it.workers.kill(index);
+        it.workers.restart(index);
+    }
+    it.offer(100);
+    it.settle("fair weather");
+    it.proxy.lose_ends(1);
+    it.offer(100);
+    until("an answer is lost", Duration::from_secs(30), || it.proxy.ends_lost() == 1);
+    let codes: Vec<Option<i32>> = [0, 1].map(|index| it.workers.stop(index).code()).into();
+    assert!(codes.contains(&Some(75)), "one could not finish: {codes:?}");
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 75))), "{codes:?}");
+    [0, 1].into_iter().for_each(|index| it.workers.restart(index));
+    it.settle("two others");
+    it.account();
+}

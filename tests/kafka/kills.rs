@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::load;
@@ -38,6 +38,8 @@ pub(crate) struct Workers {
     ports: Vec<u16>,
     /// Records to a transaction.
     batch: usize,
+    /// Of workers that are started from here on.
+    pub(crate) drain_timeout: &'static str,
     extra: String,
 }
 
@@ -50,7 +52,8 @@ impl Workers {
         let home = tempfile::tempdir().expect("a folder");
         let (running, ports) = (Vec::new(), Vec::new());
         let batch = number("TOOLGATE_KAFKA_BATCH", 100);
-        let mut workers = Workers { home, servers: servers.to_owned(), running, ports, batch, extra: extra.to_owned() };
+        let (servers, extra) = (servers.to_owned(), extra.to_owned());
+        let mut workers = Workers { home, servers, running, ports, batch, drain_timeout: "20s", extra };
         for _ in 0..count {
             workers.add();
         }
@@ -72,8 +75,8 @@ impl Workers {
     fn spawn(&self, index: usize) -> Child {
         let file = self.home.path().join(format!("w{index}.toml"));
         let config = format!(
-            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = {}\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\nmetrics_listen = \"127.0.0.1:{}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
-            self.batch, self.ports[index], self.servers, self.extra
+            "[worker]\ngroup = \"g\"\ninstance = \"w{index}\"\nbatch_records_max = {}\ndrain_timeout = \"{}\"\n[log]\nkind = \"kafka\"\n[telemetry]\nlog_level = \"warn\"\nmetrics_listen = \"127.0.0.1:{}\"\n[kafka]\nbootstrap_servers = \"{}\"\nsession_timeout = \"3s\"\nreplication_factor = 1\nmin_insync_replicas = 1\n{}",
+            self.batch, self.drain_timeout, self.ports[index], self.servers, self.extra
         );
         std::fs::write(&file, config).expect("a configuration");
         let log =
@@ -120,10 +123,15 @@ impl Workers {
         (0..self.running.len()).for_each(|index| self.drain_one(index));
     }
 
+    /// SIGTERM, and what it ends with.
+    pub(crate) fn stop(&mut self, index: usize) -> ExitStatus {
+        self.signal(index, "TERM");
+        self.running[index].wait().expect("it ends")
+    }
+
     pub(crate) fn drain_one(&mut self, index: usize) {
         if self.running[index].try_wait().expect("its state").is_none() {
-            self.signal(index, "TERM");
-            let status = self.running[index].wait().expect("it ends");
+            let status = self.stop(index);
             assert!(status.success(), "w{index} {status}\n{}", self.logs());
         }
     }

@@ -5,6 +5,7 @@ mod group;
 mod kills;
 mod load;
 mod log;
+mod owners;
 mod proxy;
 mod rebalance;
 mod support;

@@ -9,6 +9,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 use toolgate::log::kafka::KafkaOptions;
@@ -180,7 +181,13 @@ pub struct Counter(BaseConsumer);
 impl Counter {
     /// How many records have come since the last call.
     pub fn count_more(&self) -> usize {
-        std::iter::from_fn(|| self.0.poll(Duration::from_millis(20))).filter(Result::is_ok).count()
+        self.values().len()
+    }
+
+    /// The values of the records that have come since the last call.
+    pub fn values(&self) -> Vec<Vec<u8>> {
+        let value = |message: &BorrowedMessage<'_>| message.payload().unwrap_or_default().to_vec();
+        std::iter::from_fn(|| self.0.poll(Duration::from_millis(20))).flatten().map(|message| value(&message)).collect()
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::support::{Cluster, text};
+use toolgate::log::partitioner::partition_of;
+
+use crate::support::{Cluster, send, text};
 
 /// Runs the program with a configuration for this cluster.
 pub(crate) fn toolgate(home: &Path, config: &str, args: &[&str]) -> Output {
@@ -38,6 +40,17 @@ fn an_empty_cluster_is_made_fit_and_a_spoilt_one_is_refused() {
     let apply = run(&["topics", "apply"]);
     assert_eq!(apply.status.code(), Some(0), "{}{}", text(&apply.stdout), text(&apply.stderr));
     assert_eq!(text(&run(&["topics", "plan"]).stdout), "");
+
+    // A producer that partitions as librdkafka does by default: `request-1` is at home on another partition.
+    let key = "request-1";
+    let elsewhere = (partition_of(key.as_bytes(), 4).0 + 1) % 4;
+    let producer = cluster.producer();
+    send(&producer, "tool.requests", elsewhere, key, b"request");
+    send(&producer, "tool.requests", partition_of(b"request-2", 4).0, "request-2", b"request");
+    let verify = run(&["topics", "verify"]);
+    let said = text(&verify.stdout);
+    assert!(said.contains("advice  tool.requests  1 of the newest 2 keys are not on the partition"), "{said}");
+    assert_eq!(verify.status.code(), Some(0), "{said}");
 
     let other = config.replace("[kafka]", "[topics]\nbindings = \"spoilt\"\n[kafka]");
     cluster.make_topic("spoilt", 3, &[("cleanup.policy", "delete")]);

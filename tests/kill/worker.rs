@@ -54,6 +54,7 @@ pub(crate) fn run_until_killed(path: &Path) {
         poll_wait: Duration::from_millis(5),
         parked_max: 1000,
         record_bytes_max: RECORD_BYTES_MAX,
+        threads: 1,
     };
     let metrics = Arc::new(Metrics::new(&[], Build { version: "test", commit: "test" }));
     let log = SqliteLog::open_worker(path, options).unwrap();

@@ -11,6 +11,7 @@ mod promises;
 mod random;
 mod retries;
 mod scenes;
+mod spread;
 mod stage;
 mod stories;
 mod support;

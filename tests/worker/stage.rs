@@ -176,8 +176,13 @@ fn worker(log: MemoryLog, batch_records_max: usize) -> Worker<MemoryLog> {
         worker: "stage".into(),
         skew_ms: 0,
     };
-    let bounds =
-        Bounds { batch_records_max, poll_wait: Duration::ZERO, parked_max: 100, record_bytes_max: RECORD_BYTES_MAX };
+    let bounds = Bounds {
+        batch_records_max,
+        poll_wait: Duration::ZERO,
+        parked_max: 100,
+        record_bytes_max: RECORD_BYTES_MAX,
+        threads: 1,
+    };
     let metrics = Arc::new(Metrics::new(&[], Build { version: "test", commit: "test" }));
     Worker::new(log, around, bounds, metrics, 7)
 }

@@ -56,9 +56,18 @@ impl World {
     }
 
     pub(crate) fn with(batch_records_max: usize, parked_max: usize) -> World {
+        World::bounded(batch_records_max, parked_max, 1)
+    }
+
+    /// Judges large batches on so many threads.
+    pub(crate) fn spread(threads: usize) -> World {
+        World::bounded(10_000, 1000, threads)
+    }
+
+    fn bounded(batch_records_max: usize, parked_max: usize, threads: usize) -> World {
         let log = SharedLog::new(PARTITIONS);
         let poll_wait = Duration::from_secs(1);
-        let bounds = Bounds { batch_records_max, poll_wait, parked_max, record_bytes_max: RECORD_BYTES_MAX };
+        let bounds = Bounds { batch_records_max, poll_wait, parked_max, record_bytes_max: RECORD_BYTES_MAX, threads };
         let names: Vec<ContractName> = support::registry()
             .contracts()
             .map(|c| ContractName { tool: c.tool.to_string(), version: c.version, status: ContractStatus::Active })

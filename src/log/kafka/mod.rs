@@ -22,6 +22,7 @@ mod options;
 mod questions;
 mod reader;
 mod restore;
+pub mod sample;
 mod start;
 pub mod topics;
 mod txn;

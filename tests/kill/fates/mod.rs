@@ -62,6 +62,7 @@ fn child() {
         poll_wait: Duration::from_millis(20),
         parked_max: 100,
         record_bytes_max: 1 << 20,
+        threads: 1,
     };
     let metrics = Arc::new(Metrics::new(&[], Build { version: "0", commit: "0" }));
     let seed = clock::now().unix_millis() as u64;
