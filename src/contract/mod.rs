@@ -11,6 +11,7 @@ pub mod cel;
 mod compile;
 mod findings;
 pub mod fixture;
+pub mod import;
 pub mod lint;
 mod meaning;
 pub mod mutate;

@@ -204,4 +204,9 @@ pub enum ContractCommand {
         #[arg(long, value_name = "DIR", default_value = "schemas")]
         schemas: PathBuf,
     },
+    /// Drafts a contract from example responses; every guess is marked.
+    New(super::contract_new::NewArgs),
+    /// Drafts contracts from a published schema, never looser than it.
+    #[command(subcommand)]
+    Import(super::contract_import::ImportCommand),
 }

@@ -3,6 +3,9 @@
 pub mod args;
 mod cases;
 mod check;
+mod contract_import;
+mod contract_new;
+mod contract_proof;
 mod demo;
 mod describe;
 mod explain;
@@ -68,6 +71,8 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Explain(args) => explain::explain(args.reason.as_deref()).map(|()| Exit::Ok),
         Command::Config(ConfigCommand::Check) => run::config_check(config),
         Command::Contract(ContractCommand::Describe { tool, schemas }) => describe::describe(&tool, &schemas),
+        Command::Contract(ContractCommand::New(args)) => contract_new::new(&args),
+        Command::Contract(ContractCommand::Import(command)) => contract_import::import(&command),
         Command::Topics(command) => topics::topics(config, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut std::io::stdout());
