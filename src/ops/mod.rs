@@ -5,6 +5,7 @@ mod cases;
 mod check;
 mod demo;
 mod describe;
+mod diff;
 mod explain;
 mod json;
 mod out;
@@ -25,7 +26,9 @@ use std::process::ExitCode;
 pub enum Exit {
     Ok,
     Failure,
+    Usage,
     ContractFailed,
+    BreakingChange,
     Temporary,
     BadConfiguration,
 }
@@ -36,7 +39,9 @@ impl Exit {
         match self {
             Exit::Ok => 0,
             Exit::Failure => 1,
+            Exit::Usage => 2,
             Exit::ContractFailed => 3,
+            Exit::BreakingChange => 4,
             Exit::Temporary => 75,
             Exit::BadConfiguration => 78,
         }
@@ -59,6 +64,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Explain(args) => explain::explain(args.reason.as_deref()).map(|()| Exit::Ok),
         Command::Config(ConfigCommand::Check) => run::config_check(config),
         Command::Contract(ContractCommand::Describe { tool, schemas }) => describe::describe(&tool, &schemas),
+        Command::Contract(ContractCommand::Diff(args)) => diff::diff(&args),
         Command::Topics(command) => topics::topics(config, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut std::io::stdout());
