@@ -58,8 +58,18 @@ pub(super) struct Difference {
 }
 
 /// A fact that came or went takes those below it along: they are no news of their own.
-const CONTAINERS: [&str; 7] =
-    ["adapt.shape", "adapt.field", "schema.property", "source.signature", "retry", "fresh", "codes"];
+const CONTAINERS: [&str; 10] = [
+    "adapt.shape",
+    "adapt.field",
+    "adapt.item",
+    "schema.property",
+    "schema.items",
+    "source.signature",
+    "retry",
+    "fresh",
+    "codes",
+    "text",
+];
 
 pub(super) fn differences(old: &Facts, new: &Facts) -> Vec<Difference> {
     let places: BTreeSet<&String> = old.0.keys().chain(new.0.keys()).collect();

@@ -104,7 +104,10 @@ fn place(schema: &Value, at: &str, facts: &mut Facts) {
     if let Some(values) = admitted {
         facts.put("schema.enum", format!("{at}/enum"), Value::Array(values));
     }
+    // Where nothing is composed, both keywords that close an object mean the same.
+    let composes = COMBINED.iter().any(|name| members.contains_key(*name));
     for (name, value) in members {
+        let name = if name == "unevaluatedProperties" && !composes { "additionalProperties" } else { name };
         keyword(name, value, &format!("{at}/{}", escape(name)), facts);
     }
 }
