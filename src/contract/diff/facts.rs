@@ -216,7 +216,7 @@ const KNOWN_SOURCE: [&str; 11] = [
 /// Keys that this file does not know are differences without a rule, so that they count.
 fn leftovers(value: &Value, at: &str, known: &[&str], facts: &mut Facts) {
     for (name, value) in value.as_object().into_iter().flatten().filter(|(name, _)| !known.contains(&name.as_str())) {
-        facts.put(&format!("unknown.{name}"), format!("{at}/{}", escape(name)), schema::canonical(value));
+        facts.put(name, format!("{at}/{}", escape(name)), schema::canonical(value));
     }
 }
 

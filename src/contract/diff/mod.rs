@@ -102,8 +102,10 @@ fn change(found: &facts::Difference, selected: &BTreeSet<&str>) -> Change {
     let hidden = is_schema && facts::top_property(&found.at).is_some_and(|name| !selected.contains(name.as_str()));
     // What is not selected never reaches the agent: it only decides about admission.
     let class = if hidden && rule.class == Class::Agent { Class::Acceptance } else { rule.class };
+    // A difference without a rule says so in its id, so that nobody takes it for one that was thought about.
+    let unknown = if rule.key == rules::UNKNOWN.key { "unknown." } else { "" };
     Change {
-        id: format!("{}.{}", found.key, found.turn.name()),
+        id: format!("{unknown}{}.{}", found.key, found.turn.name()),
         file: if is_schema { "data schema" } else { FILE },
         pointer: found.at.clone(),
         class,
