@@ -43,7 +43,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &target)
         } else {
-            drop(std::fs::copy(entry.path(), target).unwrap())
+            assert!(std::fs::copy(entry.path(), target).is_ok())
         }
     }
 }

@@ -217,8 +217,24 @@ fn http() -> Base {
         "codes": {"LOST": {"about": "the carrier lost it", "retryable": false}},
         "retry": {"on": ["UPSTREAM_UNAVAILABLE"], "attempts_max": 3, "budget": "2m", "backoff": {"initial": "1s", "max": "30s"}},
     });
+    let parcel = json!({"api": 2, "parcel": {
+        "id": "abc", "status": "moving", "grams": 250, "at": "2026-12-01T11:59:00Z", "note": "at the gate", "who": "by:anna",
+        "stops": [{"name": "kiel", "open": true}, {"name": "bonn", "open": false}, {"name": "kiel", "open": true}], "issuer": "north",
+        "second": "def",
+    }});
+    let older = json!({"id": "abc", "place": "depot", "w": 7, "at": "2026-12-01T11:59:30Z", "note": "here", "stops": [{"n": "ulm"}],
+        "who": "anna", "issuer": "south"});
+    let arguments = json!({"id": "abc", "other": "xyz"});
+    Base {
+        files: Files { contract, schema: parcel_schema() },
+        seeds: [parcel, older].iter().map(|body| sample("shop.parcel", &arguments, body)).collect(),
+        secrets: Secrets::default(),
+    }
+}
+
+fn parcel_schema() -> Value {
     let word = json!({"type": "string", "pattern": "^[a-z]{1,8}$"});
-    let schema = json!({
+    json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
         "required": ["id", "place", "seen_at", "note", "stops", "visits", "who", "issuer", "asked", "unit"],
         "properties": {
@@ -230,20 +246,7 @@ fn http() -> Base {
             "who": word, "issuer": word, "asked": word, "unit": {"enum": ["g", "kg"]},
         },
         "additionalProperties": false,
-    });
-    let parcel = json!({"api": 2, "parcel": {
-        "id": "abc", "status": "moving", "grams": 250, "at": "2026-12-01T11:59:00Z", "note": "at the gate", "who": "by:anna",
-        "stops": [{"name": "kiel", "open": true}, {"name": "bonn", "open": false}, {"name": "kiel", "open": true}], "issuer": "north",
-        "second": "def",
-    }});
-    let older = json!({"id": "abc", "place": "depot", "w": 7, "at": "2026-12-01T11:59:30Z", "note": "here", "stops": [{"n": "ulm"}],
-        "who": "anna", "issuer": "south"});
-    let arguments = json!({"id": "abc", "other": "xyz"});
-    Base {
-        files: Files { contract, schema },
-        seeds: [parcel, older].iter().map(|body| sample("shop.parcel", &arguments, body)).collect(),
-        secrets: Secrets::default(),
-    }
+    })
 }
 
 /// Every scalar in these files, and the names that they give to members: what documents are made from.

@@ -182,7 +182,7 @@ fn other_transports(seed: &Sample, scalars: &[Value]) -> Vec<Sample> {
     for outcome in endings {
         for body in [seed.response.body.clone(), Vec::new()] {
             let mut sample = with_body(seed, body);
-            sample.response.outcome = Some(v1::TransportOutcome { outcome: Some(outcome.clone()) });
+            sample.response.outcome = Some(v1::TransportOutcome { outcome: Some(outcome) });
             samples.push(sample);
         }
     }

@@ -77,18 +77,15 @@ fn written_out(schema: &Value, root: &Value, depth: usize) -> Value {
 /// keyword is said twice, else under `allOf`, which means the same.
 fn add(target: Value, out: &mut Map<String, Value>) {
     let says = |members: &Map<String, Value>| members.keys().any(|name| !ANNOTATIONS.contains(&name.as_str()));
-    match target {
-        Value::Object(members) if !says(out) => {
-            for (name, value) in members {
-                out.entry(name).or_insert(value);
-            }
+    if says(out) || !target.is_object() {
+        match out.get_mut("allOf").and_then(Value::as_array_mut) {
+            Some(list) => list.push(target),
+            None => drop(out.insert("allOf".into(), Value::Array(vec![target]))),
         }
-        other => match out.get_mut("allOf").and_then(Value::as_array_mut) {
-            Some(list) => list.push(other),
-            None => {
-                out.insert("allOf".into(), Value::Array(vec![other]));
-            }
-        },
+        return;
+    }
+    for (name, value) in target.as_object().into_iter().flatten() {
+        out.entry(name.clone()).or_insert_with(|| value.clone());
     }
 }
 
@@ -152,14 +149,10 @@ fn keyword(name: &str, value: &Value, at: &str, facts: &mut Facts) {
 
 /// Branches in any order, each without its annotations.
 fn combined(value: &Value) -> String {
-    match value {
-        Value::Array(branches) => {
-            let mut texts: Vec<String> = branches.iter().map(|branch| canonical(&bare(branch))).collect();
-            texts.sort();
-            texts.join(" ")
-        }
-        one => canonical(&bare(one)),
-    }
+    let Value::Array(branches) = value else { return canonical(&bare(value)) };
+    let mut texts: Vec<String> = branches.iter().map(|branch| canonical(&bare(branch))).collect();
+    texts.sort();
+    texts.join(" ")
 }
 
 /// The values that `enum` and `const` leave, as a sorted set; `None` where neither is there. What
@@ -243,10 +236,8 @@ fn bare(schema: &Value) -> Value {
 }
 
 fn bare_sets(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => members.iter().map(|(name, list)| (name.clone(), sorted(list))).collect(),
-        other => other.clone(),
-    }
+    let Value::Object(members) = value else { return value.clone() };
+    members.iter().map(|(name, list)| (name.clone(), sorted(list))).collect()
 }
 
 fn sorted(list: &Value) -> Value {
