@@ -60,14 +60,16 @@ fn try_load(folder: &dyn Folder, findings: &mut Findings) -> Option<Contract> {
     let raw: RawContract = serde_json::from_value(marked.value.clone())
         .map_err(|error| findings.push(FILE, Place::default(), "", error.to_string(), "see docs/contracts.md"))
         .ok()?;
-    let rules: BTreeMap<String, TextRule> = raw
-        .text
-        .iter()
-        .map(|(name, rule)| (text_pointer(name), TextRule { max_chars: rule.max_chars, emoji: rule.emoji }))
-        .collect();
+    let rules = text_rules(&raw);
     let schemas = Schemas::read(folder, &raw, &marked, &rules, findings)?;
     let draft = Draft { marked: &marked, raw: &raw, schemas: &schemas, text: &rules };
     assemble(&draft, &text, findings)
+}
+
+/// The declared free text, by pointer into the data.
+pub(super) fn text_rules(raw: &RawContract) -> BTreeMap<String, TextRule> {
+    let rules = raw.text.iter();
+    rules.map(|(name, rule)| (text_pointer(name), TextRule { max_chars: rule.max_chars, emoji: rule.emoji })).collect()
 }
 
 /// `text:` names a top-level field, or a pointer below one; `*` stands for list items.

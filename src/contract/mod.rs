@@ -9,6 +9,7 @@ mod adapting;
 pub mod bounds;
 pub mod cel;
 mod compile;
+pub mod diff;
 mod findings;
 pub mod fixture;
 pub mod import;

@@ -1,5 +1,6 @@
 //! Contract packs on disk: finds the versions below a folder, loads each, and proves it by its fixtures.
 
+use super::diff::Side;
 use super::fixture::{self, Fixture};
 use super::{Contract, Finding, Folder, Registry, load};
 use crate::contract::yaml::Place;
@@ -115,6 +116,15 @@ pub fn load_dir(dir: &Path) -> Result<Contract, Vec<Finding>> {
         return Err(vec![finding]);
     }
     Ok(contract)
+}
+
+/// Loads one version and what its files say, to be compared with another.
+///
+/// # Errors
+/// All findings.
+pub fn load_side(dir: &Path) -> Result<Side, Vec<Finding>> {
+    load_dir(dir)?;
+    Side::load(&Disk { dir })
 }
 
 /// Loads one version and runs its fixtures.

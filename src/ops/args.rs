@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Stands between tools and AI agents: admits tool responses as evidence, or refuses them.
 ///
 /// Data goes to standard output, talk to standard error. Exit codes: 0 ok, 1 failure, 2 usage,
-/// 3 a contract, fixture or case failed, 75 temporary failure, 78 bad configuration.
+/// 3 a contract, fixture or case failed, 4 breaking change, 75 temporary failure, 78 bad configuration.
 #[derive(Debug, Parser)]
 #[command(name = "toolgate", version, max_term_width = 100)]
 pub struct Cli {
@@ -209,4 +209,29 @@ pub enum ContractCommand {
     /// Drafts contracts from a published schema, never looser than it.
     #[command(subcommand)]
     Import(super::contract_import::ImportCommand),
+    /// Says what changed between two contracts, or two folders of them, and whether it needs a new version.
+    Diff(DiffArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The version before: a folder with contract.yaml, or a folder of contracts.
+    pub old: PathBuf,
+    /// The version after: the same kind of folder.
+    pub new: PathBuf,
+    /// Recorded traffic that both judge: {"request", "response", "now"} a line; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub traffic: Vec<PathBuf>,
+    /// Folder with one file for each secret that signatures are checked with; the fixtures' secrets without it.
+    #[arg(long, value_name = "DIR")]
+    pub secrets: Option<PathBuf>,
+    /// Responses that are named for each kind of difference.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub examples: usize,
+    /// Print one JSON object a comparison.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print a report for a pull request.
+    #[arg(long)]
+    pub markdown: bool,
 }

@@ -8,6 +8,7 @@ mod contract_new;
 mod contract_proof;
 mod demo;
 mod describe;
+mod diff;
 mod explain;
 mod json;
 mod out;
@@ -29,7 +30,9 @@ use std::process::ExitCode;
 pub enum Exit {
     Ok,
     Failure,
+    Usage,
     ContractFailed,
+    BreakingChange,
     Temporary,
     BadConfiguration,
 }
@@ -48,7 +51,9 @@ impl Exit {
         match self {
             Exit::Ok => 0,
             Exit::Failure => 1,
+            Exit::Usage => 2,
             Exit::ContractFailed => 3,
+            Exit::BreakingChange => 4,
             Exit::Temporary => 75,
             Exit::BadConfiguration => 78,
         }
@@ -73,6 +78,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Contract(ContractCommand::Describe { tool, schemas }) => describe::describe(&tool, &schemas),
         Command::Contract(ContractCommand::New(args)) => contract_new::new(&args),
         Command::Contract(ContractCommand::Import(command)) => contract_import::import(&command),
+        Command::Contract(ContractCommand::Diff(args)) => diff::diff(&args),
         Command::Topics(command) => topics::topics(config, &command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut std::io::stdout());
