@@ -37,7 +37,7 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let stop = stop_on_signals()?;
     bound_drain(stop.clone(), config.worker.drain_timeout)?;
     let metrics = Arc::new(metrics_for(&registry));
-    let health = Arc::new(Health::new(Duration::from_secs(60)));
+    let health = Arc::new(Health::new(STUCK_AFTER));
     let _server = serve(&config, &metrics, &health)?;
     let (partitions, log): (i32, Box<dyn WorkerLog>) = match config.log.kind {
         LogKind::Embedded => (config.log.partitions.into(), Box::new(open_log(&config)?)),
@@ -243,6 +243,10 @@ impl WorkerLog for KafkaLog {
 
 const LOOK_FOR_STOP_EVERY: Duration = Duration::from_millis(100);
 
+/// A step that takes longer than this is stuck. It is longer than the log repeats a question while brokers are away, and
+/// than it waits for somebody's transaction before a restore.
+const STUCK_AFTER: Duration = Duration::from_secs(180);
+
 /// Rows that one step of maintenance may touch, and how often there is one.
 const MAINTAIN_ROWS: usize = 2000;
 const MAINTAIN_EVERY_MS: i64 = 1000;
@@ -254,10 +258,9 @@ impl Loop<'_> {
         loop {
             let step = self.worker.step(clock::now)?;
             self.health.beat(now_ms());
-            if self.worker.states().next().is_some() {
-                self.health.set(Phase::Ready);
-                self.metrics.set_ready(true);
-            }
+            let is_ready = step != Step::Restoring && self.worker.states().next().is_some();
+            self.health.set(if is_ready { Phase::Ready } else { Phase::Restoring });
+            self.metrics.set_ready(is_ready);
             let is_due = more || now_ms() - maintained_ms >= MAINTAIN_EVERY_MS;
             if is_due {
                 maintained_ms = now_ms();

@@ -38,6 +38,8 @@ pub struct Bounds {
 pub enum Step {
     /// Something was read, judged or due.
     Worked,
+    /// Partitions are ours whose state is not rebuilt yet. Each of the next steps rebuilds one, and reads nothing.
+    Restoring,
     /// There was nothing to do for as long as the step waited.
     Idle,
     /// The commit did not go through; the same records come again.
@@ -52,6 +54,8 @@ pub struct Worker<L> {
     bounds: Bounds,
     metrics: Arc<Metrics>,
     partitions: BTreeMap<Partition, Owned>,
+    /// Ours, and to be rebuilt before anything else; the next one last.
+    unrestored: Vec<Partition>,
     seed: u64,
 }
 
@@ -75,7 +79,15 @@ const TIMERS_MAX: usize = 1000;
 impl<L: Log> Worker<L> {
     /// A worker that owns nothing yet. `seed` comes from the system's generator.
     pub fn new(log: L, around: Around, bounds: Bounds, metrics: Arc<Metrics>, seed: u64) -> Worker<L> {
-        Worker { log, around: Arc::new(around), bounds, metrics, partitions: BTreeMap::new(), seed }
+        Worker {
+            log,
+            around: Arc::new(around),
+            bounds,
+            metrics,
+            partitions: BTreeMap::new(),
+            unrestored: Vec::new(),
+            seed,
+        }
     }
 
     pub fn log_mut(&mut self) -> &mut L {
@@ -92,13 +104,14 @@ impl<L: Log> Worker<L> {
     /// # Errors
     /// The log failed. The state in memory is then not to be used further.
     pub fn step(&mut self, now: impl Fn() -> Timestamp) -> Result<Step, LogError> {
+        if let Some(partition) = self.unrestored.pop() {
+            self.restore(partition)?;
+            return Ok(if self.unrestored.is_empty() { Step::Worked } else { Step::Restoring });
+        }
         let event = self.log.poll(self.bounds.batch_records_max, self.wait(now()))?;
         let was_quiet = event == Event::Idle;
         let shares = match event {
-            Event::Assigned(partitions) => {
-                partitions.into_iter().try_for_each(|partition| self.assign(partition))?;
-                BTreeMap::new()
-            }
+            Event::Assigned(partitions) => return Ok(self.rebuild(partitions)),
             Event::Revoked(partitions) => {
                 partitions.iter().for_each(|partition| drop(self.partitions.remove(partition)));
                 BTreeMap::new()
@@ -117,7 +130,13 @@ impl<L: Log> Worker<L> {
         until.map_or(self.bounds.poll_wait, |until| until.min(self.bounds.poll_wait))
     }
 
-    fn assign(&mut self, partition: Partition) -> Result<(), LogError> {
+    fn rebuild(&mut self, mut partitions: Vec<Partition>) -> Step {
+        partitions.reverse();
+        self.unrestored = partitions;
+        Step::Restoring
+    }
+
+    fn restore(&mut self, partition: Partition) -> Result<(), LogError> {
         let started = clock::instant();
         let mut state =
             PartitionState::new(partition, self.seed ^ (partition.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -182,9 +201,8 @@ impl<L: Log> Worker<L> {
             Commit::Indeterminate => {
                 tracing::warn!("the transaction's end is not known; the state is restored from the log");
                 self.log.rewind()?;
-                let owned: Vec<Partition> = self.partitions.keys().copied().collect();
-                owned.into_iter().try_for_each(|partition| self.assign(partition))?;
-                Ok(Step::Undone)
+                let owned = std::mem::take(&mut self.partitions).into_keys().collect();
+                Ok(self.rebuild(owned))
             }
         }
     }

@@ -165,3 +165,26 @@ fn a_deadline_holds_also_where_its_timer_has_not_had_its_turn() {
     let audits: Vec<v1::AuditRecord> = decoded(&world.log.records(Topic::Audit));
     assert_eq!(audits.iter().filter(|audit| audit.failure_code == "EXPIRED").count(), ids.len());
 }
+
+/// Whoever runs the worker says with it that it is not ready, also long after it has begun.
+#[test]
+fn a_worker_says_for_as_long_as_it_has_partitions_to_rebuild() {
+    let mut world = World::new();
+    let mut steps = || {
+        let mut steps = Vec::new();
+        while steps.last() != Some(&Step::Idle) {
+            steps.push(world.step());
+        }
+        steps
+    };
+    assert_eq!(steps(), [Step::Restoring, Step::Restoring, Step::Worked, Step::Idle], "two partitions, then none");
+    world.log.0.borrow_mut().revoke(vec![Partition(1)]);
+    world.run();
+    world.log.0.borrow_mut().assign(vec![Partition(1)]);
+    assert_eq!((world.step(), world.step(), world.step()), (Step::Restoring, Step::Worked, Step::Idle));
+    world.announce(&world.request("r1", "ci.job_status"));
+    world.fault(Fault::IndeterminateApplied);
+    assert_eq!((world.step(), world.step()), (Step::Restoring, Step::Restoring), "its end is not known");
+    assert_eq!((world.step(), world.step()), (Step::Worked, Step::Idle));
+    laws::check(&world);
+}
