@@ -222,10 +222,9 @@ impl PartitionState {
     ) -> Option<Binding> {
         let known = self.table.get(request_id)?;
         let waits = matches!(known.state, State::AwaitingRetry { .. });
-        if !waits || now >= known.deadline.saturating_add_millis(around.skew_ms) {
-            self.due_for(&known, around, now, effects);
-        }
-        self.table.get(request_id)
+        let is_over = now >= known.deadline.saturating_add_millis(around.skew_ms);
+        let is_changed = (!waits || is_over) && self.due_for(&known, around, now, effects);
+        if is_changed { self.table.get(request_id) } else { Some(known) }
     }
 
     /// Queues a response; [`respond`](Self::respond) judges in this order.
@@ -255,12 +254,12 @@ impl PartitionState {
         }
     }
 
-    /// Does what is due for one request; returns its record afterwards.
-    fn due_for(&mut self, known: &Binding, around: &Around, now: Timestamp, effects: &mut Effects) {
+    /// Does what is due for one request; true where its record is another one then.
+    fn due_for(&mut self, known: &Binding, around: &Around, now: Timestamp, effects: &mut Effects) -> bool {
         let contract = self.contract(known, around);
         let policy = contract.as_deref().map_or(&FALLBACK_POLICY, |contract| &contract.policy);
         match machine::due(known, policy, around.skew_ms, now) {
-            Due::Nothing => {}
+            Due::Nothing => return false,
             Due::Directive(next) => {
                 effects.directives.push(audit::directive(known, contract.as_deref()));
                 self.put(next, around, effects);
@@ -275,6 +274,7 @@ impl PartitionState {
                 effects.bindings.push((known.request_id.to_string(), None));
             }
         }
+        true
     }
 
     fn contract(&self, known: &Binding, around: &Around) -> Option<Arc<Contract>> {

@@ -77,8 +77,7 @@ impl PartitionState {
     /// The request's record as of now: a deadline that has passed is settled before the response is looked at.
     fn current(&mut self, request_id: &str, around: &Around, now: Timestamp, effects: &mut Effects) -> Option<Binding> {
         let known = self.table.get(request_id)?;
-        self.due_for(&known, around, now, effects);
-        self.table.get(request_id)
+        if self.due_for(&known, around, now, effects) { self.table.get(request_id) } else { Some(known) }
     }
 
     fn absence(&self, record: &Record, around: &Around) -> (Reason, Diagnosis) {
