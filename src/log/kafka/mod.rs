@@ -11,10 +11,12 @@
 //! - After anything indefinite there is a new producer, and memory and positions go back to what is committed.
 
 pub mod admin;
+mod append;
 mod configured;
 mod connect;
 mod convert;
 mod deadline;
+mod follow;
 mod group;
 mod hello;
 mod membership;
@@ -49,6 +51,8 @@ use super::api::{Commit, Event, Log, Transaction, place};
 use super::error::LogError;
 use super::record::{Offset, Partition, Record, Topic};
 
+pub use self::append::Appender;
+pub use self::follow::{Begin, Follower};
 pub use self::options::{Assignor, GroupProtocol, KafkaOptions, Mechanism, Secret, Security, SecurityProtocol};
 
 /// The longest sleep between two looks at the consumers. They ring when there is something; this only bounds what a
@@ -104,6 +108,17 @@ impl KafkaLog {
     pub fn lag(&self) -> (u64, Option<i64>) {
         let behind = self.requests.lag() + self.responses.lag();
         (behind, self.oldest_ms.filter(|_| behind > 0))
+    }
+
+    /// Whether everything below `end` has been read of an input. Asking makes sure that it becomes true, also where the
+    /// topic ends in what nobody sees.
+    ///
+    /// # Errors
+    /// The partition is not ours.
+    pub fn has_read_to(&mut self, topic: Topic, partition: Partition, end: Offset) -> Result<bool, LogError> {
+        let reader = if topic == Topic::Requests { &mut self.requests } else { &mut self.responses };
+        reader.want(partition, end);
+        Ok(self.position(topic, partition)? >= end)
     }
 
     /// Takes up what a rebalance did. The first change is told; the others wait for their turn.
@@ -181,10 +196,10 @@ impl KafkaLog {
         let share = (records_max - records_max / 4).max(1);
         let (mut batch, mut responses) = (Vec::new(), Vec::new());
         let read = self.responses.read(share, bytes_max - bytes_max / 4, &mut responses);
-        read.map_err(|error| self.refused(error, Topic::Responses))?;
+        let responses_are_proven = read.map_err(|error| self.refused(error, Topic::Responses))?;
         let left = records_max.saturating_sub(responses.len()).max(1);
         let read = self.requests.read(left, bytes_max / 4, &mut batch);
-        let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))?;
+        let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))? || responses_are_proven;
         batch.append(&mut responses);
         self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
         Ok((batch, is_proven))
@@ -279,7 +294,8 @@ impl Log for KafkaLog {
                 return Ok(Event::Idle);
             }
             self.requests.probe(&self.questions)?;
-            let nap = if self.requests.is_probing() { NAP_PROBING } else { NAP };
+            self.responses.probe(&self.questions)?;
+            let nap = if self.requests.is_probing() || self.responses.is_probing() { NAP_PROBING } else { NAP };
             self.bell.wait(deadline.left().min(nap));
         }
     }
