@@ -30,7 +30,7 @@ pub enum Command {
     Vet(Box<VetArgs>),
     /// Appends requests or responses to the log, one JSON object a line.
     Send(SendArgs),
-    /// Prints the records of a topic.
+    /// Prints the records of a topic; on Kafka the committed ones.
     Tail(TailArgs),
     /// Explains a reason code: what happened, what the agent saw, what to do.
     Explain(ExplainArgs),
@@ -54,7 +54,9 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Stop once everything that is in the log now has been judged.
+    /// Stop once everything is judged and committed that was in the log when the worker became ready, no response waits for
+    /// its request, and nothing new is there. On Kafka that means the partitions that this worker owns, up to their ends
+    /// when it got them; without a share it waits for one. Retries and deadlines that are yet to come are not waited for.
     #[arg(long)]
     pub until_idle: bool,
     /// Go on although retention has removed records that were not judged.
@@ -162,12 +164,22 @@ pub struct TailArgs {
     /// Print one JSON object a record.
     #[arg(long)]
     pub json: bool,
-    /// Wait for more records.
+    /// Wait for more records, until SIGINT or SIGTERM.
     #[arg(long, short)]
     pub follow: bool,
+    /// Where to begin: with the oldest record that is left, or with what is written from now on.
+    #[arg(long, value_enum, default_value = "start", value_name = "WHERE")]
+    pub from: Begin,
     /// Log file of the embedded log.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+}
+
+/// Where `tail` begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Begin {
+    Start,
+    End,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@
 use super::args::DemoArgs;
 use super::out::{self, Paint};
 use super::{Exit, run, send};
+use crate::config::ResponseEncoding;
 use crate::contract::fixture::Secrets;
 use crate::gate::decode::Encoding;
 use crate::gate::json::write_node;
@@ -146,6 +147,7 @@ impl Stage {
         for (member, what) in [("request", super::args::Sent::Requests), ("response", super::args::Sent::Responses)] {
             if let Some(node) = entry.get(member) {
                 let record = send::record(what, &self.with_times(node)?, Path::new("."))?;
+                let record = record.encoded(ResponseEncoding::Protobuf)?;
                 self.client.append(vec![record], self.now.unix_millis())?;
             }
         }

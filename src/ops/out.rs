@@ -78,9 +78,29 @@ pub fn escaped(bytes: &[u8], limit: usize) -> String {
     text
 }
 
+/// The last gate before a terminal, for a line that may hold what others wrote to a topic of ours: what is neither
+/// printable ASCII nor a space becomes an escape that JSON knows as well. White space between members of JSON becomes a space.
+pub fn harmless(line: &str) -> String {
+    let mut safe = String::with_capacity(line.len());
+    for char in line.chars() {
+        match char {
+            '\t' | '\n' | '\r' => safe.push(' '),
+            ' '..='~' => safe.push(char),
+            other => other.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    safe
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_can_steer_a_terminal_and_json_means_the_same() {
+        assert_eq!(harmless("{\"a\":\n\"\u{e9}\u{202e}\u{1f600}\"}"), r#"{"a": "\u00e9\u202e\ud83d\ude00"}"#);
+        assert_eq!(harmless("\u{1b}[2J\u{9b}31m\u{7f}"), r"\u001b[2J\u009b31m\u007f");
+    }
 
     #[test]
     fn bytes_from_outside_cannot_steer_a_terminal() {

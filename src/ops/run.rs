@@ -2,6 +2,7 @@
 //! port or the log is opened; after that it builds, serves, and drains.
 
 use super::args::RunArgs;
+use super::idle::Goal;
 use super::settings::{self, Flags};
 use super::vet::read_secrets;
 use super::{Exit, out, topics};
@@ -11,7 +12,7 @@ use crate::contract::{Registry, Status, pack};
 use crate::gate::decode::Encoding;
 use crate::log::kafka::{KafkaLog, KafkaOptions};
 use crate::log::sqlite::{Retention, SqliteLog, WorkerOptions};
-use crate::log::{Log, LogError, RECORD_BYTES_MAX, Topic};
+use crate::log::{Log, LogError, Offset, Partition, RECORD_BYTES_MAX, Topic};
 use crate::partition::Around;
 use crate::telemetry::http::{Health, Pages, Phase, Server};
 use crate::telemetry::logging::{self, Colour};
@@ -50,9 +51,8 @@ pub(super) fn run(file: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     };
     let around = around(&config, registry, secrets, partitions);
     let worker = Worker::new(log, around, bounds(&config), metrics.clone(), seed()?);
-    let ended =
-        Loop { worker, config: &config, metrics: &metrics, health: &health, stop: &stop, until_idle: args.until_idle }
-            .run();
+    let goal = args.until_idle.then(Goal::default);
+    let ended = Loop { worker, config: &config, metrics: &metrics, health: &health, stop: &stop, goal }.run();
     Ok(ended.map(|()| Exit::Ok)?)
 }
 
@@ -105,7 +105,7 @@ fn bound_drain(stop: Arc<AtomicBool>, timeout: Duration) -> Result<()> {
     Ok(())
 }
 
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         // A second signal ends the process at once; nothing is lost by that, only unfinished.
@@ -204,7 +204,8 @@ struct Loop<'a> {
     metrics: &'a Metrics,
     health: &'a Health,
     stop: &'a AtomicBool,
-    until_idle: bool,
+    /// Of `--until-idle`.
+    goal: Option<Goal>,
 }
 
 /// A log that `run` can serve from.
@@ -214,6 +215,11 @@ trait WorkerLog: Log {
 
     /// How many input records wait, and when the oldest of them was written, in milliseconds since the epoch.
     fn waiting(&self) -> Result<(u64, Option<i64>), LogError>;
+
+    /// Whether everything below `end` has been read of an input that is ours.
+    fn has_read_to(&mut self, topic: Topic, partition: Partition, end: Offset) -> Result<bool, LogError> {
+        Ok(self.position(topic, partition)? >= end)
+    }
 }
 
 impl WorkerLog for SqliteLog {
@@ -238,6 +244,10 @@ impl WorkerLog for KafkaLog {
 
     fn waiting(&self) -> Result<(u64, Option<i64>), LogError> {
         Ok(self.lag())
+    }
+
+    fn has_read_to(&mut self, topic: Topic, partition: Partition, end: Offset) -> Result<bool, LogError> {
+        KafkaLog::has_read_to(self, topic, partition, end)
     }
 }
 
@@ -269,13 +279,21 @@ impl Loop<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return self.drained("stopped by a signal");
             }
-            let waiting: usize = self.worker.states().map(|state| state.waiting()).sum();
-            // Before the group has given us partitions there is nothing to do either, but much to come.
-            let owns_any = self.worker.states().next().is_some();
-            if self.until_idle && step == Step::Idle && waiting == 0 && owns_any {
+            if self.is_done(step)? {
                 return self.drained("nothing is left to do");
             }
         }
+    }
+
+    /// Whether `--until-idle` has what it waits for. A step without work has nothing left to commit.
+    fn is_done(&mut self, step: Step) -> Result<bool, LogError> {
+        let Some(goal) = &mut self.goal else { return Ok(false) };
+        let owned: Vec<Partition> = self.worker.partitions().collect();
+        let waiting: usize = self.worker.states().map(|state| state.waiting()).sum();
+        let log = self.worker.log_mut();
+        goal.take_in(&owned, |topic, partition| log.end_offset(topic, partition))?;
+        let is_idle = step == Step::Idle && waiting == 0;
+        Ok(is_idle && goal.is_reached(|topic, partition, end| log.has_read_to(topic, partition, end))?)
     }
 
     /// A step is a whole batch and its commit: between two of them nothing is half done.

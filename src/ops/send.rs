@@ -1,14 +1,13 @@
-//! `toolgate send`: appends requests or responses to the embedded log, beside a running worker.
+//! `toolgate send`: appends requests or responses to the log, beside a running worker.
 
-use super::Exit;
 use super::args::{SendArgs, Sent};
-use super::settings::{self, Flags};
-use crate::config::Config;
+use super::logs::{self, Sink};
+use super::{Exit, run};
+use crate::config::ResponseEncoding;
 use crate::gate::decode::{NewRequest, RawResponse};
 use crate::gate::parse::Tape;
-use crate::log::sqlite::SqliteLog;
-use crate::log::{Outgoing, Topic};
-use crate::wire::json;
+use crate::log::{Header, LogError, Outgoing, Topic};
+use crate::wire::{cloudevents, json, v1};
 use crate::worker::clock;
 use anyhow::{Context, Result, anyhow};
 use prost::Message;
@@ -26,8 +25,7 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 /// # Errors
 /// Bad configuration, an unreadable file, a bad line, or a log that fails.
 pub(super) fn send(file: Option<&Path>, args: &SendArgs) -> Result<Exit> {
-    let config = config(file, args.log.as_deref())?;
-    let mut log = SqliteLog::open_client(&config.log.path, Some(config.log.partitions.into()))?;
+    let config = logs::config(file, args.log.as_deref())?;
     let (input, folder): (Box<dyn Read>, PathBuf) = if args.file == Path::new("-") {
         (Box::new(std::io::stdin().lock()), PathBuf::from("."))
     } else {
@@ -35,51 +33,109 @@ pub(super) fn send(file: Option<&Path>, args: &SendArgs) -> Result<Exit> {
             std::fs::File::open(&args.file).with_context(|| format!("{}: can't be read", args.file.display()))?;
         (Box::new(opened), args.file.parent().unwrap_or(Path::new(".")).to_owned())
     };
-    let mut lines = BufReader::new(input);
-    let (mut number, mut sent) = (0u64, 0usize);
-    let mut batch = Vec::new();
-    let ended: Result<()> = loop {
-        let mut line = String::new();
-        match (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line) {
-            Ok(0) => break Ok(()),
-            Ok(_) => number += 1,
-            Err(error) => break Err(anyhow!("line {}: {error}", number + 1)),
-        }
-        if line.trim().is_empty() {
-            continue;
-        }
-        match record(args.what, line.trim(), &folder) {
-            Ok(record) => batch.push(record),
-            Err(error) => break Err(anyhow!("{}:{number}: {error:#}", args.file.display())),
-        }
-        if batch.len() == BATCH_LINES {
-            sent += log.append(std::mem::take(&mut batch), clock::now().unix_millis())?.len();
-        }
-    };
-    sent += log.append(batch, clock::now().unix_millis())?.len();
+    let mut sink = Sink::open(&config, topic(args.what))?;
+    let encoding = config.encoding.responses;
+    let ended = send_all(&mut sink, BufReader::new(input), &args.file, |line| {
+        record(args.what, line, &folder).and_then(|message| message.encoded(encoding))
+    });
+    let sent = sink.written();
     match ended {
         Ok(()) => {
             eprintln!("sent {sent} records");
             Ok(Exit::Ok)
         }
-        Err(error) => Err(error.context(format!("{sent} records were sent before this line; the rest was not"))),
+        Err(Ended::Line(error)) => {
+            Err(error.context(format!("{sent} records were sent before this line; the rest was not")))
+        }
+        Err(Ended::Log(error)) => Err(anyhow::Error::from(error)
+            .context(format!("{sent} records are known to be written; whether the next ones are is not known"))),
     }
 }
 
-pub(super) fn config(file: Option<&Path>, log: Option<&Path>) -> Result<Config> {
-    let mut flags = Flags::new();
-    settings::flag(&mut flags, "log.path", log.map(Path::display));
-    settings::load(file, &flags)
+/// Why not all of a file was sent.
+enum Ended {
+    Line(anyhow::Error),
+    Log(LogError),
 }
 
-pub(super) fn record(what: Sent, line: &str, folder: &Path) -> Result<Outgoing> {
+fn send_all(
+    sink: &mut Sink,
+    mut lines: impl BufRead,
+    name: &Path,
+    record: impl Fn(&str) -> Result<Outgoing>,
+) -> Result<(), Ended> {
+    let mut number = 0u64;
+    let mut batch = Vec::new();
+    let ended = loop {
+        let mut line = String::new();
+        match (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line) {
+            Ok(0) => break Ok(()),
+            Ok(_) => number += 1,
+            Err(error) => break Err(Ended::Line(anyhow!("line {}: {error}", number + 1))),
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        match record(line.trim()) {
+            Ok(record) => batch.push(record),
+            Err(error) => break Err(Ended::Line(anyhow!("{}:{number}: {error:#}", name.display()))),
+        }
+        if batch.len() == BATCH_LINES {
+            sink.append(std::mem::take(&mut batch)).map_err(Ended::Log)?;
+        }
+    };
+    sink.append(batch).map_err(Ended::Log)?;
+    ended
+}
+
+fn topic(what: Sent) -> Topic {
+    match what {
+        Sent::Requests => Topic::Requests,
+        Sent::Responses => Topic::Responses,
+    }
+}
+
+/// A line, as the message that it stands for.
+pub(super) enum Written {
+    Request(v1::ToolRequest),
+    Response(v1::ToolResponse),
+}
+
+impl Written {
+    /// As a record, keyed by the request's id.
+    ///
+    /// # Errors
+    /// A response that this encoding cannot hold.
+    pub(super) fn encoded(self, encoding: ResponseEncoding) -> Result<Outgoing> {
+        let (topic, key, value, headers) = match (self, encoding) {
+            (Written::Request(request), _) => {
+                (Topic::Requests, request.request_id.clone(), request.encode_to_vec(), Vec::new())
+            }
+            (Written::Response(response), ResponseEncoding::Protobuf) => {
+                (Topic::Responses, response.request_id.clone(), response.encode_to_vec(), Vec::new())
+            }
+            (Written::Response(response), ResponseEncoding::CloudEvents) => {
+                let id = format!("{:016x}", run::seed()?);
+                let headers = cloudevents::write_binary(&response, &id);
+                let read = headers.iter().map(|(name, value)| (name.as_str(), Some(value.as_bytes())));
+                cloudevents::read_binary(read, &response.body).map_err(|why| anyhow!(why))?;
+                let headers = headers.into_iter().map(|(name, value)| Header { name, value: Some(value.into_bytes()) });
+                (Topic::Responses, response.request_id, response.body, headers.collect())
+            }
+        };
+        Ok(Outgoing { topic, partition: None, key: Some(key.into_bytes()), value: Some(value), headers })
+    }
+}
+
+/// Reads a line, and checks it as a worker will.
+pub(super) fn record(what: Sent, line: &str, folder: &Path) -> Result<Written> {
     let mut tape = Tape::default();
     let node = json::parse(line, &mut tape)?;
-    let (topic, key, value) = match what {
+    match what {
         Sent::Requests => {
             let message = json::request(node)?;
             NewRequest::from_message(message.clone()).map_err(|error| anyhow!(error.to_string()))?;
-            (Topic::Requests, message.request_id.clone(), message.encode_to_vec())
+            Ok(Written::Request(message))
         }
         Sent::Responses => {
             let read = json::response(node)?;
@@ -92,18 +148,7 @@ pub(super) fn record(what: Sent, line: &str, folder: &Path) -> Result<Outgoing> 
                 message.received_at_unix_ms = clock::now().unix_millis();
             }
             RawResponse::from_message(message.clone()).map_err(|error| anyhow!(error.to_string()))?;
-            (Topic::Responses, message.request_id.clone(), message.encode_to_vec())
+            Ok(Written::Response(message))
         }
-    };
-    Ok(Outgoing { topic, partition: None, key: Some(key.into_bytes()), value: Some(value), headers: Vec::new() })
-}
-
-/// The topic that a person means: its short name, or the configured one.
-pub(super) fn topic(config: &Config, name: &str) -> Result<Topic> {
-    let configured = config.topics.named();
-    let found = Topic::ALL.into_iter().find(|topic| {
-        topic.name() == name || configured.iter().any(|(short, full)| *short == topic.name() && *full == name)
-    });
-    let names = Topic::ALL.map(Topic::name).join(", ");
-    found.ok_or_else(|| anyhow!("{name:?} is no topic; use one of {names}, or a configured name"))
+    }
 }

@@ -4,53 +4,40 @@
 
 use super::args::TailArgs;
 use super::json::{Object, hex};
-use super::{Exit, out, send};
-use crate::log::sqlite::SqliteLog;
-use crate::log::{Offset, Partition, Record, Topic};
+use super::logs::{self, Source};
+use super::{Exit, out, run};
+use crate::config::LogKind;
+use crate::gate::parse::Tape;
+use crate::log::{Record, Topic};
 use crate::time::Timestamp;
-use crate::wire::v1;
+use crate::wire::{json, v1};
 use anyhow::Result;
 use prost::Message;
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const READ_MAX: usize = 500;
 const TEXT_MAX: usize = 4096;
 
-/// Prints what the topic holds, in the order of time within a batch, and waits for more if asked.
+/// How long to wait for records before looking whether somebody wants us to stop.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// Prints what the topic holds, in the order of time within a batch, and waits for more if asked, until a signal comes.
 ///
 /// # Errors
 /// Bad configuration, no such topic, or a log that can't be read.
 pub(super) fn tail(file: Option<&Path>, args: &TailArgs) -> Result<Exit> {
-    let config = send::config(file, args.log.as_deref())?;
-    let topic = send::topic(&config, &args.topic)?;
-    let mut log = SqliteLog::open_client(&config.log.path, None)?;
-    let mut next: BTreeMap<Partition, Offset> = BTreeMap::new();
-    for partition in (0..log.partitions()).map(Partition) {
-        next.insert(partition, log.start_offset(topic, partition)?);
+    let config = logs::config(file, args.log.as_deref())?;
+    let topic = logs::topic(&config, &args.topic)?;
+    let stop = run::stop_on_signals()?;
+    let mut source = Source::open(&config, topic, args.from)?;
+    while !stop.load(Ordering::Relaxed) && (args.follow || !source.has_caught_up()) {
+        let wait = if args.follow || config.log.kind == LogKind::Kafka { WAIT } else { Duration::ZERO };
+        for record in source.read(wait)? {
+            out::line(&out::harmless(&if args.json { as_json(topic, &record) } else { for_people(topic, &record) }))?;
+        }
     }
-    loop {
-        let mut records = Vec::new();
-        for (partition, from) in &mut next {
-            let read = log.read(topic, *partition, *from, READ_MAX)?;
-            if let Some(last) = read.last() {
-                *from = last.position.offset.next();
-            }
-            records.extend(read);
-        }
-        records.sort_by_key(|record| (record.timestamp_ms, record.position));
-        for record in &records {
-            out::line(&if args.json { as_json(topic, record) } else { for_people(topic, record) })?;
-        }
-        if !records.is_empty() {
-            continue;
-        }
-        if !args.follow {
-            return Ok(Exit::Ok);
-        }
-        log.wait_for_change(Duration::from_secs(1))?;
-    }
+    Ok(Exit::Ok)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -156,8 +143,9 @@ fn as_json(topic: Topic, record: &Record) -> String {
     match (&record.value, topic) {
         (None, _) => object.raw("value", "null"),
         (Some(value), Topic::Results) => match std::str::from_utf8(value) {
-            Ok(json) => object.raw("value", json),
-            Err(_) => object.text("value", &text(value)),
+            // Whoever may write to the topic may have written something else than a result.
+            Ok(one) if json::parse(one, &mut Tape::default()).is_ok() => object.raw("value", one),
+            Ok(_) | Err(_) => object.text("value", &text(value)),
         },
         (Some(value), _) => {
             if let Some(members) = members(topic, value) {

@@ -62,6 +62,39 @@ pub fn read_binary<'a>(
     })
 }
 
+/// The record headers of a response; its value is the body. `id` is the event's own, unique with its source. Reads back
+/// as the same message where its texts are not empty.
+pub fn write_binary(response: &ToolResponse, id: &str) -> Vec<(String, String)> {
+    let source = if response.connector.is_empty() { "/toolgate/send" } else { &response.connector };
+    let time = Timestamp::from_unix_millis(response.received_at_unix_ms).map(|time| time.to_string());
+    let (ending, ended) = match response.outcome.and_then(|outcome| outcome.outcome) {
+        Some(Outcome::HttpStatus(status)) => ("ce_httpstatus", status.to_string()),
+        Some(Outcome::ExitCode(code)) => ("ce_exitcode", code.to_string()),
+        Some(Outcome::RpcErrorCode(code)) => ("ce_rpcerror", code.to_string()),
+        Some(Outcome::Timeout(_)) => ("ce_failure", "timeout".to_owned()),
+        Some(Outcome::ConnectionFailed(_)) => ("ce_failure", "connection".to_owned()),
+        None => ("ce_failure", String::new()),
+    };
+    let attributes = [
+        ("content-type", response.content_type.clone().unwrap_or_default()),
+        ("ce_specversion", "1.0".to_owned()),
+        ("ce_id", id.to_owned()),
+        ("ce_source", source.to_owned()),
+        ("ce_type", "dev.toolgate.response.v1".to_owned()),
+        ("ce_requestid", response.request_id.clone()),
+        ("ce_tool", response.tool.clone()),
+        ("ce_attempt", response.attempt.to_string()),
+        (ending, ended),
+        ("ce_time", time.unwrap_or_default()),
+        ("ce_endpoint", response.endpoint.clone()),
+        ("ce_connectorversion", response.connector_version.clone()),
+    ];
+    // An attribute without a value is not written: a reader refuses it.
+    let given = attributes.into_iter().filter(|(_, value)| !value.is_empty());
+    let upstream = response.headers.iter().map(|one| (format!("{UPSTREAM_PREFIX}{}", one.name), one.value.clone()));
+    given.map(|(name, value)| (name.to_owned(), value)).chain(upstream).collect()
+}
+
 /// Attributes and media type by lower-case name, sorted, each given once and not empty.
 struct Attributes<'a>(Vec<(String, &'a str)>);
 

@@ -99,6 +99,11 @@ impl<L: Log> Worker<L> {
         self.partitions.values().map(|owned| &owned.state)
     }
 
+    /// The partitions that this worker owns.
+    pub fn partitions(&self) -> impl Iterator<Item = Partition> + '_ {
+        self.partitions.keys().copied()
+    }
+
     /// One batch. `now` is read anew for what is judged after the poll has waited.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
 
 mod ask;
+mod commands;
 mod faults;
 mod group;
 mod history;

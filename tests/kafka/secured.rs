@@ -1,8 +1,10 @@
 //! The program under a configuration that says who it is.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -62,7 +64,7 @@ impl Home {
     }
 }
 
-fn command(config: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(config: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--config").arg(config).args(args).stdin(Stdio::null());
     command
@@ -74,6 +76,8 @@ pub(crate) fn run(config: &Path, args: &[&str], at_most: Duration) -> Said {
     let started = Instant::now();
     let mut child =
         command(config, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("toolgate starts");
+    // Both are read while it runs: a pipe that is full would hold it up.
+    let (output, errors) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
     let mut is_late = false;
     while child.try_wait().expect("its state").is_none() {
         if started.elapsed() > at_most {
@@ -83,10 +87,18 @@ pub(crate) fn run(config: &Path, args: &[&str], at_most: Duration) -> Said {
         std::thread::sleep(Duration::from_millis(20));
     }
     let took = started.elapsed();
-    let output = child.wait_with_output().expect("its output");
-    let said = Said { code: output.status.code(), output: text(&output.stdout), errors: text(&output.stderr), took };
+    let code = child.wait().expect("its state").code();
+    let said = Said { code, output: output.join().expect("text"), errors: errors.join().expect("text"), took };
     assert!(!is_late, "{args:?} did not end within {at_most:?}: {said:?}");
     said
+}
+
+fn all_of(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.expect("a pipe").read_to_end(&mut bytes).expect("it is read");
+        text(&bytes)
+    })
 }
 
 /// A worker that ends with this value.

@@ -88,7 +88,12 @@ fn partitions(options: &KafkaOptions) -> Result<[i32; 7], LogError> {
     Ok(counts)
 }
 
-fn partitions_of(options: &KafkaOptions, client: &BaseConsumer<Plain>, topic: Topic) -> Result<i32, LogError> {
+/// The number of partitions of one topic.
+pub(super) fn partitions_of(
+    options: &KafkaOptions,
+    client: &BaseConsumer<Plain>,
+    topic: Topic,
+) -> Result<i32, LogError> {
     use RDKafkaErrorCode as Code;
     let name = options.name(topic);
     let deadline = Deadline::after(CONNECT_PATIENCE);

@@ -11,10 +11,12 @@
 //! - After anything indefinite there is a new producer, and memory and positions go back to what is committed.
 
 pub mod admin;
+mod append;
 mod configured;
 mod connect;
 mod convert;
 mod deadline;
+mod follow;
 mod group;
 mod hello;
 mod membership;
@@ -49,6 +51,8 @@ use super::api::{Commit, Event, Log, Transaction, place};
 use super::error::LogError;
 use super::record::{Offset, Partition, Record, Topic};
 
+pub use self::append::Appender;
+pub use self::follow::{Begin, Follower};
 pub use self::options::{Assignor, GroupProtocol, KafkaOptions, Mechanism, Secret, Security, SecurityProtocol};
 
 /// The longest sleep between two looks at the consumers. They ring when there is something; this only bounds what a
@@ -104,6 +108,17 @@ impl KafkaLog {
     pub fn lag(&self) -> (u64, Option<i64>) {
         let behind = self.requests.lag() + self.responses.lag();
         (behind, self.oldest_ms.filter(|_| behind > 0))
+    }
+
+    /// Whether everything below `end` has been read of an input. Asking makes sure that it becomes true, also where the
+    /// topic ends in what nobody sees.
+    ///
+    /// # Errors
+    /// The partition is not ours.
+    pub fn has_read_to(&mut self, topic: Topic, partition: Partition, end: Offset) -> Result<bool, LogError> {
+        let reader = if topic == Topic::Requests { &mut self.requests } else { &mut self.responses };
+        reader.want(partition, end);
+        Ok(self.position(topic, partition)? >= end)
     }
 
     /// Takes up what a rebalance did. The first change is told; the others wait for their turn.
@@ -181,15 +196,15 @@ impl KafkaLog {
         let (share, bytes_share) = (records_max.div_ceil(4), self.options.batch_bytes_max / 4);
         let (mut batch, mut responses) = (Vec::new(), Vec::new());
         let read = self.responses.read(share, bytes_share, &mut responses);
-        read.map_err(|error| self.refused(error, Topic::Responses))?;
+        let mut is_proven = read.map_err(|error| self.refused(error, Topic::Responses))?;
         let has_backlog = responses.len() >= share;
         let left = records_max.saturating_sub(responses.len()).max(1);
         let read = self.requests.read(left, 2 * bytes_share, &mut batch);
-        let is_proven = read.map_err(|error| self.refused(error, Topic::Requests))?;
+        is_proven |= read.map_err(|error| self.refused(error, Topic::Requests))?;
         if has_backlog {
             let left = records_max.saturating_sub(responses.len() + batch.len());
             let read = self.responses.read(left, bytes_share, &mut responses);
-            read.map_err(|error| self.refused(error, Topic::Responses))?;
+            is_proven |= read.map_err(|error| self.refused(error, Topic::Responses))?;
         }
         batch.append(&mut responses);
         self.oldest_ms = batch.iter().map(|record| record.timestamp_ms).min().or(self.oldest_ms);
@@ -285,7 +300,8 @@ impl Log for KafkaLog {
                 return Ok(Event::Idle);
             }
             self.requests.probe(&self.questions)?;
-            let nap = if self.requests.is_probing() { NAP_PROBING } else { NAP };
+            self.responses.probe(&self.questions)?;
+            let nap = if self.requests.is_probing() || self.responses.is_probing() { NAP_PROBING } else { NAP };
             self.bell.wait(deadline.left().min(nap));
         }
     }

@@ -125,6 +125,11 @@ impl Questions {
         self.watermarks(&self.committed, topic, partition, &mut || Ok(())).map(|(_, stable)| stable)
     }
 
+    /// The start of a partition, and the end of what can be read of it now.
+    pub(super) fn readable(&self, topic: Topic, partition: Partition) -> Result<(Offset, Offset), LogError> {
+        self.watermarks(&self.committed, topic, partition, &mut || Ok(()))
+    }
+
     /// Waits until no transaction is open below what is the end now. Returns the start and that end.
     pub(super) fn settled(
         &self,

@@ -71,6 +71,19 @@ pub(super) fn refused(options: &KafkaOptions, error: LogError, asked: Option<Top
     resource.map_or(error, |resource| forbidden(options, resource))
 }
 
+/// The same for commands beside a worker, which need a right of their own on one topic.
+pub(super) fn needs(options: &KafkaOptions, topic: Topic, operation: &str, error: LogError) -> LogError {
+    let code = if let LogError::Kafka { source, .. } = &error { source.rdkafka_error_code() } else { None };
+    // Whoever may write to no topic gets no producer id, and that is a matter of the cluster.
+    const DENIED: [RDKafkaErrorCode; 2] =
+        [RDKafkaErrorCode::TopicAuthorizationFailed, RDKafkaErrorCode::ClusterAuthorizationFailed];
+    let is_denied = code.is_some_and(|code| DENIED.contains(&code));
+    if !is_denied && !matches!(error, LogError::Forbidden { .. }) {
+        return error;
+    }
+    LogError::Forbidden { kind: "topic", name: options.name(topic).to_owned(), operations: operation.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

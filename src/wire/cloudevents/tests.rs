@@ -171,3 +171,29 @@ proptest::proptest! {
         let _ = read(&more);
     }
 }
+
+#[test]
+fn what_is_written_reads_back_as_the_same_message() {
+    let outcomes = [
+        Some(Outcome::HttpStatus(503)),
+        Some(Outcome::ExitCode(-1)),
+        Some(Outcome::RpcErrorCode(-32_000)),
+        Some(Outcome::Timeout(true)),
+        Some(Outcome::ConnectionFailed(true)),
+        None,
+    ];
+    for outcome in outcomes {
+        let full = ToolResponse {
+            outcome: outcome.map(|outcome| TransportOutcome { outcome: Some(outcome) }),
+            endpoint: "ci.example".into(),
+            connector_version: "1.2".into(),
+            ..read(&good()).unwrap()
+        };
+        let bare = ToolResponse { content_type: None, endpoint: String::new(), headers: Vec::new(), ..full.clone() };
+        for message in [full, bare] {
+            let headers = write_binary(&message, "e-1");
+            let read = read_binary(headers.iter().map(|(name, value)| (name.as_str(), Some(value.as_bytes()))), b"{}");
+            assert_eq!(read, Ok(message));
+        }
+    }
+}
