@@ -1,4 +1,5 @@
 //! The Kafka log, on a real Apache Kafka. Without Java and Maven these tests say so and pass; under CI they fail.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod ask;
 mod commands;

@@ -140,17 +140,23 @@ fn junk_headers(count: usize) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     (0..count).map(|at| (name(at), Some(vec![0, 0xC3, 0x28, at as u8]))).collect()
 }
 
+/// A response to this request that would be good but for what is done to it.
+fn spoilt(id: &str, spoil: impl Fn(&mut v1::ToolResponse)) -> Raw {
+    let mut response = ask::response(id, &format!(",\"note\":\"{CANARY}\""));
+    spoil(&mut response);
+    Raw { value: Some(response.encode_to_vec()), ..good(id) }
+}
+
+fn sized(id: &str, bytes: usize) -> Raw {
+    Raw { value: Some(CANARY.bytes().cycle().take(bytes).collect()), ..good(id) }
+}
+
+/// A name, the record, and what becomes of it.
+type Oddity = (&'static str, fn(&str) -> Raw, Fate);
+
 /// Odd responses: a name, the record, and what becomes of it. `id` is that of a request which is outstanding.
-fn oddities() -> Vec<(&'static str, fn(&str) -> Raw, Fate)> {
+fn oddities() -> Vec<Oddity> {
     const NONE: Fate = Fate::Kept("UNDECODABLE_EVENT");
-    fn spoilt(id: &str, spoil: impl Fn(&mut v1::ToolResponse)) -> Raw {
-        let mut response = ask::response(id, &format!(",\"note\":\"{CANARY}\""));
-        spoil(&mut response);
-        Raw { value: Some(response.encode_to_vec()), ..good(id) }
-    }
-    fn sized(id: &str, bytes: usize) -> Raw {
-        Raw { value: Some(CANARY.bytes().cycle().take(bytes).collect()), ..good(id) }
-    }
     vec![
         ("undecodable", |id| Raw { value: Some(format!("\u{1}{CANARY}\u{0}").into_bytes()), ..good(id) }, NONE),
         ("null", |id| Raw { value: None, ..good(id) }, NONE),
