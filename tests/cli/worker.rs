@@ -35,7 +35,7 @@ fn start(dir: &Path) -> Child {
 }
 
 fn terminate(child: Child) -> Run {
-    let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let ended = Command::new("bash").args(["-c", "kill -TERM \"$0\"", &child.id().to_string()]).status().unwrap();
     assert!(ended.success());
     finished(child.wait_with_output().unwrap())
 }

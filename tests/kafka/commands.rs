@@ -143,7 +143,7 @@ impl Tail {
     /// Ctrl-C, and what came until then.
     fn interrupted(mut self) -> Vec<String> {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        assert!(Command::new("bash").args(["-c", "kill -INT \"$0\"", &pid]).status().expect("kill runs").success());
         let status = self.child.wait().expect("it ends");
         let mut errors = String::new();
         self.child.stderr.take().expect("its errors").read_to_string(&mut errors).expect("text");

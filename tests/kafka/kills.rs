@@ -109,7 +109,8 @@ impl Workers {
     /// Sends a signal by name to one worker.
     pub(crate) fn signal(&self, index: usize, signal: &str) {
         let pid = self.running[index].id().to_string();
-        let status = Command::new("kill").args([&format!("-{signal}"), &pid]).status().expect("kill runs");
+        let status =
+            Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid]).status().expect("kill runs");
         assert!(status.success(), "{signal} {pid}");
     }
 

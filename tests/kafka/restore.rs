@@ -117,7 +117,10 @@ impl Rebuilding {
     }
 
     fn drain(mut self) {
-        let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill runs");
+        let status = Command::new("bash")
+            .args(["-c", "kill -TERM \"$0\"", &self.child.id().to_string()])
+            .status()
+            .expect("kill runs");
         assert!(status.success());
         let status = self.child.wait().expect("it ends");
         assert!(status.success(), "{status}\n{}", self.said());
